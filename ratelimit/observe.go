@@ -1,0 +1,213 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// saveTimeout bounds how long an answer is held up by a slow store.
+const saveTimeout = 5 * time.Second
+
+// Observe shows the gate an answer that arrived at now. It reports whether the
+// answer asked for a pause; the pause is then in force and was given to the
+// store. If the store fails, that is logged and kept for State, and the pause
+// holds in memory.
+func (g *Gate) Observe(ctx context.Context, sig Signal, now time.Time) (paused bool) {
+	reason, ok := sig.pauses()
+	if !ok {
+		g.observeOther(sig, now)
+		return false
+	}
+	g.mu.Lock()
+	// Answers to calls made before the pause belong to the same strike.
+	if !g.pause.Active(now) {
+		g.strikes++
+	}
+	g.strikes = max(g.strikes, 1)
+	d, note := g.length(sig)
+	g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
+	g.mu.Unlock()
+	_ = g.save(ctx) // logged there
+	return true
+}
+
+// observeOther forgets the strikes when the server serves us again. What it
+// says during a pause answers older calls and proves nothing.
+func (g *Gate) observeOther(sig Signal, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if sig.served() && !g.pause.Active(now) {
+		g.strikes = 0
+	}
+}
+
+// length is how long to pause for a signal, and a note for its evidence when
+// the server asked for more than it gets. The caller holds mu.
+func (g *Gate) length(sig Signal) (d time.Duration, note string) {
+	if sig.HasRetryAfter && sig.RetryAfter > 0 {
+		d = max(hinted(sig.RetryAfter, g.random()), minPause)
+	} else {
+		d = max(grown(g.settings.DefaultPause, g.strikes, g.random()), hinted(minPause, g.random()))
+	}
+	most := g.settings.MaxPause
+	if sig.RetryAfter > most {
+		note = fmt.Sprintf(" (asked for %s, capped at %s)", sig.RetryAfter, most)
+		g.log.Warn("the server asks for a longer pause than max_pause allows", "asked", sig.RetryAfter, "capped_at", most)
+	}
+	return min(d, most), note
+}
+
+// lengthen moves the end of the pause to until, if that is later. The caller
+// holds mu.
+func (g *Gate) lengthen(reason, evidence string, now, until time.Time) {
+	active := g.pause.Active(now)
+	if active && !until.After(g.pause.Until) {
+		return
+	}
+	since := now.UTC()
+	if active {
+		since = g.pause.Since
+	}
+	g.set(Pause{Until: until.UTC(), Reason: reason, Evidence: evidence, Since: since, Strikes: g.strikes}, now)
+	if active {
+		g.log.Debug("pause lengthened", "reason", reason, "until", g.pause.Until, "evidence", evidence)
+		return
+	}
+	g.log.Warn("client paused", "reason", reason, "until", g.pause.Until, "evidence", evidence)
+}
+
+// set puts a pause, or its end, into force. The caller holds mu.
+func (g *Gate) set(p Pause, now time.Time) {
+	was := g.pause.Active(now)
+	g.pause = p
+	g.version++
+	if g.expiry != nil {
+		g.expiry.Stop()
+		g.expiry = nil
+	}
+	is := p.Active(now)
+	if is {
+		g.spend = true
+		if !p.OpenEnded() {
+			g.expireAfter(p.Until.Sub(now))
+		}
+	}
+	if was != is {
+		g.announce()
+	}
+}
+
+// expireAfter announces the end of the pause. The caller holds mu.
+func (g *Gate) expireAfter(d time.Duration) {
+	version := g.version
+	g.expiry = time.AfterFunc(d, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if version != g.version {
+			return
+		}
+		// The clock may have been set back since: the pause ends by the clock.
+		if now := g.now(); g.pause.Active(now) {
+			g.expireAfter(g.pause.Until.Sub(now))
+			return
+		}
+		g.expiry = nil
+		g.log.Info("pause is over", "reason", g.pause.Reason, "since", g.pause.Since)
+		g.announce()
+	})
+}
+
+// PauseFor pauses the client for d, counted from now and at most MaxPause. It
+// never shortens a pause. An error means that the pause holds but could not be
+// stored.
+func (g *Gate) PauseFor(ctx context.Context, reason, evidence string, d time.Duration) error {
+	g.mu.Lock()
+	now := g.now()
+	if most := g.settings.MaxPause; d > most {
+		evidence += fmt.Sprintf(" (asked for %s, capped at %s)", d, most)
+		d = most
+	}
+	g.lengthen(reason, evidence, now, now.Add(d))
+	g.mu.Unlock()
+	return g.save(ctx)
+}
+
+// Suspend pauses the client for d however long that is, or with d = 0 until
+// Resume. It never shortens a pause. An error means that the pause holds but
+// could not be stored.
+func (g *Gate) Suspend(ctx context.Context, reason, evidence string, d time.Duration) error {
+	g.mu.Lock()
+	now := g.now()
+	until := now.Add(d)
+	if d <= 0 {
+		until = Forever()
+	}
+	g.lengthen(reason, evidence, now, until)
+	g.mu.Unlock()
+	return g.save(ctx)
+}
+
+// Resume ends any pause, whoever set it, and forgets the strikes. by names who
+// wished so, for the log. An error means that the client is open but that the
+// store may still say otherwise.
+func (g *Gate) Resume(ctx context.Context, by string) error {
+	g.mu.Lock()
+	if now := g.now(); g.pause.Active(now) {
+		g.log.Info("client resumed", "by", by, "reason", g.pause.Reason, "since", g.pause.Since)
+		g.strikes = 0
+		g.set(Pause{}, now)
+	}
+	g.mu.Unlock()
+	return g.save(ctx)
+}
+
+// Restore puts a stored pause into force after a start. It takes the place of
+// the present one and is not stored again. A pause set by a signal ends within
+// MaxPause from now, whatever the clock was when it was stored.
+func (g *Gate) Restore(p Pause) {
+	g.saving.Lock()
+	defer g.saving.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	g.strikes = max(p.Strikes, 0)
+	if latest := now.Add(g.settings.MaxPause); p.capped() && p.Until.After(latest) {
+		p.Until = latest
+	}
+	g.set(p, now)
+	g.saved, g.saveErr = g.version, nil
+	if p.Active(now) {
+		g.log.Info("client is still paused", "reason", p.Reason, "until", p.Until, "evidence", p.Evidence)
+	}
+}
+
+// capped reports whether MaxPause applies to a pause of this reason.
+func (p Pause) capped() bool { return p.Reason != ReasonOperator && p.Reason != ReasonSuspended }
+
+// save gives the present pause to the store, unless that has been done. Saves
+// are made one after another, each of the newest state, so that the store ends
+// with what the gate ends with.
+func (g *Gate) save(ctx context.Context) error {
+	g.saving.Lock()
+	defer g.saving.Unlock()
+	g.mu.Lock()
+	p, version := g.pause, g.version
+	done := version == g.saved && g.saveErr == nil
+	g.mu.Unlock()
+	if done || g.store == nil {
+		return nil
+	}
+	// A pause learned while shutting down has to outlive the process as well.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	err := g.store.SavePause(ctx, g.client, p)
+	if err != nil {
+		err = fmt.Errorf("store pause of client %q: %w", g.client, err)
+		g.log.Error("pause holds but could not be stored", "error", err)
+	}
+	g.mu.Lock()
+	g.saved, g.saveErr = version, err
+	g.mu.Unlock()
+	return err
+}

@@ -1,0 +1,83 @@
+package ratelimit
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Signal is what one answer says about how the client may be called.
+type Signal struct {
+	// Throttled means that the call was refused for quota.
+	Throttled bool
+	// RetryAfter is how long the server asks to wait; 0 with HasRetryAfter means
+	// that it asked for a pause without a length that can be used.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	// Status is the HTTP status; 200 for an answer of another protocol that did
+	// its work.
+	Status int
+	// Evidence is what was seen, from status and headers only: "429 Retry-After: 60".
+	Evidence string
+	// ServerTime is the answer's Date; zero when it had none.
+	ServerTime time.Time
+}
+
+// ReadSignal reads an HTTP answer that arrived at received. Refusals that a
+// platform words in a body, or in another status, are the connector's to add.
+func ReadSignal(status int, h http.Header, received time.Time) Signal {
+	s := Signal{Status: status, ServerTime: serverTime(h)}
+	// 509 is not registered; hosting platforms and BigCommerce's older API send it
+	// for a used up quota.
+	s.Throttled = status == http.StatusTooManyRequests || status == 509
+	s.Evidence = fmt.Sprint(status)
+	for _, v := range h.Values("Retry-After") {
+		s.Evidence += " Retry-After: " + printable(v)
+		// Several values can come from several machines on the way: obey the strictest.
+		if d, ok := ParseRetryAfter(v, s.ServerTime, received); ok {
+			s.RetryAfter, s.HasRetryAfter = max(s.RetryAfter, d), true
+		}
+	}
+	return s
+}
+
+func serverTime(h http.Header) time.Time {
+	t, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// pauses reports whether the answer asks for a pause of the whole client, and
+// for which reason. A 503 without Retry-After is not one: the server may fail
+// for this call only, and the breaker judges that.
+func (s Signal) pauses() (reason string, ok bool) {
+	switch {
+	case s.Throttled:
+		return ReasonThrottled, true
+	case s.Status == http.StatusServiceUnavailable && s.HasRetryAfter:
+		return ReasonUnavailable, true
+	}
+	return "", false
+}
+
+// served reports whether the answer shows that the server is serving us, be it
+// with a refusal of this one call.
+func (s Signal) served() bool { return s.Status >= 200 && s.Status < 500 }
+
+// printable makes a header's value fit for a log line.
+func printable(v string) string {
+	const most = 64
+	cut := ""
+	if len(v) > most {
+		v, cut = v[:most], "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, v) + cut
+}
