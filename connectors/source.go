@@ -87,6 +87,9 @@ type StreamInfo struct {
 	VersionIsTime bool
 	// Tombstones says that deletions appear as events.
 	Tombstones bool
+	// Log says that events are entries of a log (an outbox, a file), not readings
+	// of the present: reading one later does not make it newer.
+	Log bool
 	// Page is the usual number of records per page; 0 means 200.
 	Page int
 }

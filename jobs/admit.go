@@ -1,0 +1,349 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"syncd/connectors"
+)
+
+// ErrCursorMoved says that the page was pulled after a cursor that is no longer
+// the flow's: it must be pulled again.
+var ErrCursorMoved = errors.New("the flow's cursor has moved meanwhile")
+
+// Pair is one record that an event maps to.
+type Pair struct {
+	Key  string
+	Body json.RawMessage
+}
+
+// Item is one mapped event on its way into the journal.
+type Item struct {
+	// SourceID is the source record; "" for one that has none, with Problem set.
+	SourceID  string
+	Version   int64
+	Observed  time.Time
+	ChangedAt time.Time
+	Gone      bool
+	// Log is StreamInfo.Log of the stream.
+	Log   bool
+	Pairs []Pair
+	// Problem says why the event could not be mapped; Raw is then its body.
+	Problem string
+	Raw     json.RawMessage
+	// Refresh marks the answer to a Request: it makes a new generation even when
+	// nothing changed.
+	Refresh bool
+}
+
+// Admission is one page of mapped events.
+type Admission struct {
+	Flow *Flow
+	// Move says that the cursor goes from From to Next with these items.
+	Move       bool
+	From, Next json.RawMessage
+	Items      []Item
+	// Requests are answered by these items and are removed with them.
+	Requests []int64
+}
+
+// Admitted counts what became of the pairs of an admission.
+type Admitted struct {
+	// Events is the number of items, Pairs that of the records they map to.
+	Events, Pairs int
+	// New rows, changed rows, rows that stay as they are, items older than what is known.
+	New, Changed, Unchanged, Older int
+	// Gone rows, claims of a key that another record owns, items that could not be mapped.
+	Gone, Collided, Rejected int
+}
+
+// Add adds o to a.
+func (a *Admitted) Add(o Admitted) {
+	a.Events += o.Events
+	a.Pairs += o.Pairs
+	a.New += o.New
+	a.Changed += o.Changed
+	a.Unchanged += o.Unchanged
+	a.Older += o.Older
+	a.Gone += o.Gone
+	a.Collided += o.Collided
+	a.Rejected += o.Rejected
+}
+
+// Admit stores a page: every pair upserted by key, keys that a source record no
+// longer maps to as gone, the cursor moved; all of it or nothing.
+func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
+	var sum Admitted
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		fs, err := tx.LockFlow(ctx, ad.Flow.Name)
+		if err != nil {
+			return err
+		}
+		if ad.Move && !cursorsEqual(fs.Cursor, ad.From) {
+			return ErrCursorMoved
+		}
+		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(),
+			rows: map[string]*Row{}, sources: map[string]*SourceRecord{}, puts: map[string]bool{},
+			patches: map[string]bool{}, touched: map[string]bool{}}
+		if err := a.load(ad.Items); err != nil {
+			return err
+		}
+		for i := range ad.Items {
+			if err := a.item(&ad.Items[i]); err != nil {
+				return err
+			}
+		}
+		if err := a.store(); err != nil {
+			return err
+		}
+		sum = a.sum
+		if err := tx.DeleteRequests(ctx, ad.Requests); err != nil {
+			return err
+		}
+		if !ad.Move {
+			return nil
+		}
+		fs.PageStarts, fs.Suspect, fs.ReadAt = 0, "", a.now
+		if !cursorsEqual(fs.Cursor, ad.Next) {
+			fs.Cursor, fs.MovedAt = ad.Next, a.now
+		}
+		return tx.SaveFlow(ctx, fs)
+	})
+	if errors.Is(err, ErrCursorMoved) {
+		return Admitted{}, ErrCursorMoved
+	}
+	return sum, wrap(err, "admit a page of flow %s", ad.Flow.Name)
+}
+
+// admission is the working set of one page.
+type admission struct {
+	ctx   context.Context
+	tx    Tx
+	flow  *Flow
+	epoch int64
+	now   time.Time
+	sum   Admitted
+
+	rows    map[string]*Row
+	sources map[string]*SourceRecord
+	puts    map[string]bool // rows to be stored whole
+	patches map[string]bool // rows to be stored but for their body
+	touched map[string]bool // source records to be stored
+}
+
+func (a *admission) load(items []Item) error {
+	ids := make([]string, 0, len(items))
+	for i := range items {
+		if items[i].SourceID != "" {
+			ids = append(ids, items[i].SourceID)
+		}
+	}
+	slices.Sort(ids)
+	srcs, err := a.tx.Sources(a.ctx, a.flow.Name, slices.Compact(ids))
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for i := range srcs {
+		a.sources[srcs[i].ID] = &srcs[i]
+		keys = append(keys, srcs[i].Keys...)
+	}
+	for i := range items {
+		it := &items[i]
+		if it.Problem != "" {
+			keys = append(keys, UnmappedKey(it.SourceID, it.Raw))
+		}
+		for _, p := range it.Pairs {
+			keys = append(keys, p.Key)
+		}
+	}
+	return a.loadRows(keys)
+}
+
+func (a *admission) loadRows(keys []string) error {
+	slices.Sort(keys)
+	var ids []RowID
+	for _, k := range slices.Compact(keys) {
+		if _, ok := a.rows[k]; !ok {
+			ids = append(ids, RowID{a.flow.Name, k})
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := a.tx.Rows(a.ctx, ids, false)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		a.rows[rows[i].Key] = &rows[i]
+	}
+	return nil
+}
+
+func (a *admission) store() error {
+	var put, patch []Row
+	for k := range a.puts {
+		put = append(put, *a.rows[k])
+	}
+	for k := range a.patches {
+		if !a.puts[k] {
+			patch = append(patch, *a.rows[k])
+		}
+	}
+	var srcs []SourceRecord
+	for id := range a.touched {
+		srcs = append(srcs, *a.sources[id])
+	}
+	byKey := func(x, y Row) int { return bytes.Compare([]byte(x.Key), []byte(y.Key)) }
+	slices.SortFunc(put, byKey)
+	slices.SortFunc(patch, byKey)
+	slices.SortFunc(srcs, func(x, y SourceRecord) int { return bytes.Compare([]byte(x.ID), []byte(y.ID)) })
+	if err := a.tx.PutSources(a.ctx, a.flow.Name, srcs); err != nil {
+		return err
+	}
+	if err := a.tx.PutRows(a.ctx, put); err != nil {
+		return err
+	}
+	return a.tx.PatchRows(a.ctx, patch)
+}
+
+// UnmappedKey is the key under which an event that could not be mapped is kept.
+// Keys of records never begin with "@".
+func UnmappedKey(sourceID string, raw []byte) string {
+	if sourceID != "" && len(sourceID) <= 400 {
+		return "@" + sourceID
+	}
+	h := sha256.Sum256(append([]byte(sourceID+"\x00"), raw...))
+	return "@?" + hex.EncodeToString(h[:8])
+}
+
+// HashBody identifies a canonical body.
+func HashBody(b []byte) []byte {
+	h := sha256.Sum256(b)
+	return h[:16]
+}
+
+// goneHash stands for the state "not there"; no body has it.
+var goneHash = HashBody([]byte("gone"))
+
+// item admits one event.
+func (a *admission) item(it *Item) error {
+	a.sum.Events++
+	a.sum.Pairs += len(it.Pairs)
+	if it.SourceID == "" {
+		a.reject(it, connectors.Stamp{Epoch: a.epoch, Version: it.Version, Observed: micro(it.Observed)})
+		return nil
+	}
+	src, known := a.sources[it.SourceID]
+	if !known {
+		src = &SourceRecord{ID: it.SourceID, Stamp: connectors.Stamp{Epoch: a.epoch}}
+		a.sources[it.SourceID] = src
+	}
+	stamp, older := a.stamp(it, src, known)
+	if older {
+		a.sum.Older++
+		return nil
+	}
+	if it.Problem != "" {
+		key := a.reject(it, stamp)
+		if !slices.Contains(src.Keys, key) {
+			src.Keys = append(slices.Clone(src.Keys), key)
+		}
+		a.remember(src, stamp, false, src.Keys)
+		return nil
+	}
+	keys := make([]string, len(it.Pairs))
+	for i, p := range it.Pairs {
+		keys[i] = p.Key
+	}
+	old := src.Keys
+	renamed, err := a.rename(it, src, stamp, keys)
+	if err != nil {
+		return err
+	}
+	switch renamed {
+	case renameRefused:
+		// Both keys stay this record's, so that the refusal is not forgotten.
+		keys = append(keys, a.realKeys(old, it.SourceID)...)
+	default:
+		for _, k := range old {
+			if !slices.Contains(keys, k) {
+				if err := a.vanish(k, it, stamp); err != nil {
+					return err
+				}
+			}
+		}
+		for _, p := range it.Pairs {
+			if err := a.desire(p, it, stamp); err != nil {
+				return err
+			}
+		}
+	}
+	a.remember(src, stamp, it.Gone, keys)
+	return nil
+}
+
+func (a *admission) remember(src *SourceRecord, stamp connectors.Stamp, gone bool, keys []string) {
+	if src.Stamp == stamp && src.Gone == gone && slices.Equal(src.Keys, keys) && len(keys) > 0 {
+		return
+	}
+	src.Stamp, src.Gone, src.Keys = stamp, gone, keys
+	a.touched[src.ID] = true
+}
+
+// stamp places an event in the order of its record's states, and says whether
+// it is older than what is known.
+//
+// A missing version counts as the known one, so that the later reading wins. A
+// record seen gone takes the greatest version known, and comes back when it is
+// read alive later, even at a lower version (an undelete moves no timestamp);
+// an entry of a log comes back only by its version.
+func (a *admission) stamp(it *Item, src *SourceRecord, known bool) (connectors.Stamp, bool) {
+	st := connectors.Stamp{Epoch: a.epoch, Version: it.Version, Observed: micro(it.Observed)}
+	if !known {
+		return st, false
+	}
+	if st.Version == 0 && st.Epoch == src.Stamp.Epoch {
+		st.Version = src.Stamp.Version
+	}
+	if st.Epoch == src.Stamp.Epoch && src.Gone && !it.Gone && !it.Log && st.Observed.After(src.Stamp.Observed) {
+		st.Version = max(st.Version, src.Stamp.Version)
+	}
+	return st, st.Compare(src.Stamp) < 0
+}
+
+// reject keeps an event that could not be mapped as a dead row of its own.
+func (a *admission) reject(it *Item, stamp connectors.Stamp) string {
+	key := UnmappedKey(it.SourceID, it.Raw)
+	hash := HashBody(append([]byte(it.Problem+"\x00"), it.Raw...))
+	row := a.rows[key]
+	if row != nil && bytes.Equal(row.Hash, hash) && row.State != Done && !it.Refresh {
+		a.sum.Unchanged++
+		return key
+	}
+	if row != nil && bytes.Equal(row.Hash, hash) && row.Reason == ReasonDiscarded && row.Desired.Version >= stamp.Version {
+		a.sum.Unchanged++
+		return key
+	}
+	if row == nil {
+		row = &Row{RowID: RowID{a.flow.Name, key}, Client: a.flow.Client, Entity: a.flow.Entity}
+		a.rows[key] = row
+	}
+	row.SourceID = it.SourceID
+	row.Generation++
+	row.Desired, row.ChangedAt, row.ReadAt = stamp, micro(it.ChangedAt), stamp.Observed
+	row.Hash, row.Body, row.Gone = hash, it.Raw, false
+	row.State, row.Reason = Dead, ReasonMapping
+	row.LastClass, row.LastCode, row.LastMessage, row.LastAt = connectors.Invalid, "mapping", clip(it.Problem), a.now
+	row.OpenSince, row.DueAt = a.now, a.now
+	a.puts[key] = true
+	a.sum.Rejected++
+	return key
+}

@@ -1,0 +1,345 @@
+package jobs
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"syncd/connectors"
+)
+
+// desire makes a pair the desired state of its row, if the key is its source's to take.
+func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
+	hash := HashBody(p.Body)
+	row := a.rows[p.Key]
+	if row == nil {
+		row = &Row{RowID: RowID{a.flow.Name, p.Key}, Client: a.flow.Client, Entity: a.flow.Entity,
+			SourceID: it.SourceID, State: Done}
+		a.rows[p.Key] = row
+		a.sum.New++
+		row.take(stamp, it)
+		a.generation(row, p, hash, it.Refresh)
+		return nil
+	}
+	row.Client, row.Entity = a.flow.Client, a.flow.Entity
+	if row.SourceID != "" && row.SourceID != it.SourceID {
+		a.sum.Collided++
+		return a.tx.PutContender(a.ctx, Contender{RowID: row.RowID, SourceID: it.SourceID, Stamp: stamp,
+			ChangedAt: micro(it.ChangedAt), Hash: hash, Body: p.Body, Since: a.now})
+	}
+	before := row.Desired
+	row.SourceID = it.SourceID
+	row.take(stamp, it)
+	same := !row.Gone && bytes.Equal(row.Hash, hash)
+	if same && !it.Refresh && !row.heals(before, a.now) {
+		a.sum.Unchanged++
+		if before.Version != row.Desired.Version || a.flow.MaxAge > 0 {
+			a.patches[p.Key] = true
+		}
+		return nil
+	}
+	a.sum.Changed++
+	a.generation(row, p, hash, it.Refresh)
+	return nil
+}
+
+// take stores the order and the times of a newer reading. The version of a row
+// never falls, also when the key passes to another source record, because a
+// target that guards by version would refuse the new owner's state as stale.
+func (r *Row) take(stamp connectors.Stamp, it *Item) {
+	v := stamp.Version
+	if stamp.Epoch == r.Desired.Epoch {
+		v = max(v, r.Desired.Version)
+	}
+	r.Desired = connectors.Stamp{Epoch: max(stamp.Epoch, r.Desired.Epoch), Version: v, Observed: stamp.Observed}
+	r.ChangedAt = micro(it.ChangedAt)
+	if !it.Log || r.ReadAt.IsZero() {
+		r.ReadAt = stamp.Observed
+	}
+}
+
+// heals reports whether a newer reading reopens a dead row although its content
+// is the same: a refused record gets another chance with a newer version, an
+// expired one by being read as current.
+func (r *Row) heals(before connectors.Stamp, now time.Time) bool {
+	if r.State != Dead {
+		return false
+	}
+	switch r.Reason {
+	case ReasonExpired:
+		return r.Desired.Observed.After(before.Observed)
+	case ReasonRenamed:
+		return false
+	default:
+		return r.Desired.Version > before.Version || r.Desired.Epoch > before.Epoch
+	}
+}
+
+// generation gives a row its next desired state.
+func (a *admission) generation(row *Row, p Pair, hash []byte, refresh bool) {
+	a.puts[row.Key] = true
+	if !bytes.Equal(row.Hash, hash) {
+		row.Misses, row.MissCode = 0, ""
+	}
+	row.Generation++
+	row.Hash, row.Body, row.Gone = hash, p.Body, false
+	row.Tries, row.FirstTryAt = 0, time.Time{}
+	if !refresh && !row.Unresolved() && row.Applied() && bytes.Equal(row.AppliedHash, hash) {
+		row.AppliedGeneration = row.Generation
+		row.close(ReasonNone)
+		return
+	}
+	a.open(row)
+}
+
+// open makes a row ready. A row that was failing for reasons that may pass
+// keeps its due time and its age, so that a record which changes all the time
+// neither beats on a struggling target nor is put off for ever.
+func (a *admission) open(row *Row) {
+	failing := row.Reason == ReasonRetry || row.Reason == ReasonUnresolved
+	wasReady := row.State == Ready
+	row.State = Ready
+	row.WaitEntity, row.WaitKey = "", ""
+	if wasReady {
+		if !failing {
+			row.DueAt, row.Reason = a.now, ReasonNone
+		}
+		return
+	}
+	row.OpenSince, row.DueAt, row.Reason, row.Streak = a.now, a.now, ReasonNone, 0
+	if row.Unresolved() {
+		row.Reason = ReasonUnresolved
+		row.DueAt = later(a.now, row.UnresolvedAt.Add(a.flow.SettleTime))
+	}
+}
+
+// close makes a row done.
+func (r *Row) close(why Reason) {
+	r.State, r.Reason = Done, why
+	r.OpenSince, r.DueAt = time.Time{}, time.Time{}
+	r.WaitEntity, r.WaitKey, r.RenamedFrom = "", "", ""
+	r.Streak = 0
+}
+
+// vanish lets go of a key that a source record no longer maps to.
+func (a *admission) vanish(key string, it *Item, stamp connectors.Stamp) error {
+	row := a.rows[key]
+	if row == nil {
+		return nil
+	}
+	if row.Unmapped() {
+		row.close(ReasonSuperseded)
+		a.patches[key] = true
+		return nil
+	}
+	if row.SourceID != it.SourceID {
+		return a.tx.DeleteContender(a.ctx, row.RowID, it.SourceID)
+	}
+	row.SourceID = ""
+	a.patches[key] = true
+	promoted, err := a.promote(row)
+	if err != nil || promoted {
+		return err
+	}
+	if !it.Gone && a.flow.OnVanish == "keep" {
+		return nil
+	}
+	if it.Gone && it.Refresh && !row.Applied() && !row.Unresolved() {
+		// Asked for afresh because it was too old, and the source no longer has it.
+		row.SourceID = it.SourceID
+		a.expire(row, "gone", "the source no longer has the record")
+		return nil
+	}
+	row.take(stamp, it)
+	a.gone(row)
+	return nil
+}
+
+// gone makes "not there" the desired state of a row.
+func (a *admission) gone(row *Row) {
+	if row.Gone {
+		return
+	}
+	a.sum.Gone++
+	row.Generation++
+	row.Gone, row.Hash = true, goneHash
+	row.Tries, row.FirstTryAt = 0, time.Time{}
+	nothing := a.flow.OnDelete == "ignore" || !row.Applied()
+	switch {
+	case row.Unresolved():
+		a.open(row)
+	case nothing:
+		row.close(ReasonIgnored)
+	default:
+		a.open(row)
+	}
+}
+
+// promote gives a released key to the contender that has waited longest.
+func (a *admission) promote(row *Row) (bool, error) {
+	cs, err := a.tx.Contenders(a.ctx, row.Flow, []string{row.Key})
+	if err != nil || len(cs) == 0 {
+		return false, err
+	}
+	c := cs[0]
+	if err := a.tx.DeleteContender(a.ctx, row.RowID, c.SourceID); err != nil {
+		return false, err
+	}
+	row.SourceID = c.SourceID
+	row.take(c.Stamp, &Item{ChangedAt: c.ChangedAt})
+	a.generation(row, Pair{Key: c.Key, Body: c.Body}, c.Hash, false)
+	a.sum.Changed++
+	return true, nil
+}
+
+// expire ends a row that is too old to be sent, as the flow says.
+func (a *admission) expire(row *Row, code, message string) {
+	expireRow(row, a.flow, a.now, code, message)
+}
+
+func expireRow(row *Row, f *Flow, now time.Time, code, message string) {
+	row.LastClass, row.LastCode, row.LastMessage, row.LastAt = connectors.Expired, code, message, now
+	if f.OnExpire == "drop" && !row.Unresolved() {
+		row.close(ReasonExpired)
+		return
+	}
+	row.State, row.Reason = Dead, ReasonExpired
+	row.WaitEntity, row.WaitKey = "", ""
+}
+
+type renaming int
+
+const (
+	renameNone renaming = iota
+	renameDone
+	renameRefused
+)
+
+// realKeys are those of keys whose rows the source record owns.
+func (a *admission) realKeys(keys []string, sourceID string) []string {
+	var out []string
+	for _, k := range keys {
+		if r := a.rows[k]; r != nil && !r.Unmapped() && r.SourceID == sourceID && r.Reason != ReasonRenamed {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// rename finds that a source record changed its one key, and does what the flow
+// says about it. A key that leads to a record which another row already stands
+// for is no renaming: its content passes over instead.
+func (a *admission) rename(it *Item, src *SourceRecord, stamp connectors.Stamp, keys []string) (renaming, error) {
+	own := a.realKeys(src.Keys, src.ID)
+	if it.Gone || len(keys) != 1 || len(own) != 1 || own[0] == keys[0] {
+		return renameNone, nil
+	}
+	old, next := a.rows[own[0]], a.rows[keys[0]]
+	if slices.Contains(src.Keys, keys[0]) && (next == nil || next.Reason != ReasonRenamed) {
+		return renameNone, nil
+	}
+	there, err := a.mayStand(old)
+	if err != nil || !there || a.flow.OnRename == "recreate" {
+		return renameNone, err
+	}
+	if a.flow.OnRename == "rename" {
+		if next != nil && (next.Applied() || next.Unresolved() || (next.SourceID != "" && next.SourceID != src.ID)) {
+			return renameNone, nil
+		}
+		return renameDone, a.moveKey(old, it, stamp)
+	}
+	return renameRefused, a.refuseRename(old, next, it, stamp)
+}
+
+// mayStand reports whether the target holds, or may come to hold, the row's record.
+func (a *admission) mayStand(row *Row) (bool, error) {
+	if row.Applied() || row.Unresolved() {
+		return true, nil
+	}
+	ls, err := a.tx.Links(a.ctx, row.Client, []EntityKey{row.EntityKey()})
+	if err != nil || len(ls) > 0 {
+		return len(ls) > 0, err
+	}
+	cs, err := a.tx.Claims(a.ctx, row.Client)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range cs {
+		for _, cj := range c.Jobs {
+			if cj.RowID == row.RowID && cj.Attempt > row.Attempt {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// moveKey passes what is known of a record in the target from its old key to its new one.
+func (a *admission) moveKey(old *Row, it *Item, stamp connectors.Stamp) error {
+	key := it.Pairs[0].Key
+	next := a.rows[key]
+	if next == nil {
+		next = &Row{RowID: RowID{a.flow.Name, key}, Client: a.flow.Client, Entity: a.flow.Entity, State: Done}
+		a.rows[key] = next
+	}
+	next.SourceID, next.RenamedFrom = it.SourceID, old.Key
+	next.Reason = ReasonNone
+	next.AppliedGeneration, next.AppliedHash, next.AppliedAt = old.AppliedGeneration, nil, old.AppliedAt
+	next.UnresolvedAt = old.UnresolvedAt
+	next.Desired = old.Desired
+	next.Generation = max(next.Generation, old.Generation)
+	ls, err := a.tx.Links(a.ctx, old.Client, []EntityKey{old.EntityKey()})
+	if err != nil {
+		return err
+	}
+	if len(ls) > 0 {
+		if err := a.tx.PutLinks(a.ctx, old.Client, []Link{{EntityKey: next.EntityKey(), Link: ls[0].Link, SeenAt: a.now}}); err != nil {
+			return err
+		}
+		if err := a.tx.DeleteLinks(a.ctx, old.Client, []EntityKey{old.EntityKey()}); err != nil {
+			return err
+		}
+	}
+	old.SourceID, old.Gone, old.AppliedGone, old.Hash = "", true, true, goneHash
+	old.UnresolvedAt = time.Time{}
+	old.Generation++
+	old.close(ReasonRenamed)
+	a.patches[old.Key] = true
+	// desire, called next for the pair, opens the new row.
+	_, err = a.promote(old)
+	return err
+}
+
+// refuseRename keeps the record under its new key as a dead row.
+func (a *admission) refuseRename(old, next *Row, it *Item, stamp connectors.Stamp) error {
+	p := it.Pairs[0]
+	hash := HashBody(p.Body)
+	if next == nil {
+		next = &Row{RowID: RowID{a.flow.Name, p.Key}, Client: a.flow.Client, Entity: a.flow.Entity}
+		a.rows[p.Key] = next
+	} else if next.SourceID != "" && next.SourceID != it.SourceID {
+		return a.desire(p, it, stamp) // a collision is told first
+	} else if next.State == Dead && next.Reason == ReasonRenamed && bytes.Equal(next.Hash, hash) && !it.Refresh {
+		a.sum.Unchanged++
+		return nil
+	}
+	next.SourceID, next.RenamedFrom = it.SourceID, old.Key
+	next.take(stamp, it)
+	next.Generation++
+	next.Hash, next.Body, next.Gone = hash, p.Body, false
+	next.State, next.Reason = Dead, ReasonRenamed
+	next.OpenSince, next.DueAt = a.now, a.now
+	next.LastClass, next.LastCode, next.LastAt = connectors.Invalid, "renamed", a.now
+	next.LastMessage = clip("the source record had the key " + old.Key + " and now has " + p.Key +
+		"; say on_rename: rename or recreate in flow " + a.flow.Name + ", then replay this row")
+	a.puts[p.Key] = true
+	a.sum.Changed++
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,66 @@
+package jobs
+
+import (
+	"time"
+
+	"syncd/connectors"
+)
+
+// Flow is what the journal and the lanes need to know of one flow.
+type Flow struct {
+	Name string
+	// SourceClient and Stream are where it reads.
+	SourceClient, Stream string
+	// Client and Entity are where it writes.
+	Client, Entity string
+	Strategy       connectors.Strategy
+	// SettleTime is how long after its sending a write in doubt may still be at work.
+	SettleTime time.Duration
+	Retry      Retry
+	// MaxAge bounds the age of what is sent; 0 means no bound.
+	MaxAge time.Duration
+	// CanRefresh says that the source can be asked for one record.
+	CanRefresh bool
+
+	// OnExisting is "adopt" or "refuse".
+	OnExisting string
+	// OnDelete is "ignore", "archive" or "delete".
+	OnDelete string
+	// OnVanish is "gone" or "keep".
+	OnVanish string
+	// OnRename is "rename", "recreate" or "refuse".
+	OnRename string
+	// OnMissing is "recreate", "leave" or "dead".
+	OnMissing string
+	// OnFrozen is "dead" or "ignore".
+	OnFrozen string
+	// OnExpire is "dead" or "drop".
+	OnExpire string
+	// CreateOnly says that the flow never changes a record that is there.
+	CreateOnly bool
+}
+
+// Job is one claimed job: the row as it was when it was claimed.
+type Job struct {
+	Row
+	// ClaimID is the claim that names it.
+	ClaimID string
+	// Number is this attempt's number.
+	Number int64
+	// Link is the target's own id, "" when not known.
+	Link string
+	// ClaimedAt is when the claim was made.
+	ClaimedAt time.Time
+}
+
+// Write is the job as the primitives of an entity take it.
+func (j *Job) Write(f *Flow) connectors.Write {
+	w := connectors.Write{Key: j.Key, Link: j.Link, Body: j.Body, Stamp: j.Desired}
+	if j.Gone {
+		w.Body = nil
+		if f.OnDelete != "ignore" {
+			w.Removal = connectors.Removal(f.OnDelete)
+		}
+	}
+	return w
+}

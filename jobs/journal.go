@@ -1,0 +1,157 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"syncd/connectors"
+	"syncd/ratelimit"
+)
+
+// Journal speaks the verbs of a job's life over an engine's rows.
+type Journal struct {
+	engine Engine
+	owner  string
+	rnd    func() float64
+}
+
+// Options of a journal.
+type Options struct {
+	// Owner names this daemon in claims; random per start.
+	Owner string
+	// Rand returns a number in [0, 1); nil for a random one.
+	Rand func() float64
+}
+
+// New returns a journal over an engine.
+func New(e Engine, o Options) *Journal {
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	return &Journal{engine: e, owner: o.Owner, rnd: o.Rand}
+}
+
+// Now is the journal's own time.
+func (j *Journal) Now() time.Time { return j.engine.Now() }
+
+// Owner is the name under which this journal claims.
+func (j *Journal) Owner() string { return j.owner }
+
+// Describe names the engine and its place, without credentials.
+func (j *Journal) Describe() string { return j.engine.Describe() }
+
+// Close closes the engine.
+func (j *Journal) Close() error { return j.engine.Close() }
+
+// Cursor returns how far a flow has read.
+func (j *Journal) Cursor(ctx context.Context, flow string) (FlowState, error) {
+	var s FlowState
+	err := j.engine.View(ctx, func(tx Tx) (err error) {
+		s, err = tx.LockFlow(ctx, flow)
+		return err
+	})
+	return s, wrap(err, "read the cursor of flow %s", flow)
+}
+
+// BeginPage counts durably that the mapping of the page after the flow's
+// cursor begins, so that a mapping which kills the process is found. suspect
+// is the source id when one event is mapped alone, else "". It returns the
+// state before this beginning.
+func (j *Journal) BeginPage(ctx context.Context, flow, suspect string) (FlowState, error) {
+	var before FlowState
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		s, err := tx.LockFlow(ctx, flow)
+		if err != nil {
+			return err
+		}
+		before = s
+		s.PageStarts++
+		s.Suspect = suspect
+		return tx.SaveFlow(ctx, s)
+	})
+	return before, wrap(err, "note the start of a page of flow %s", flow)
+}
+
+// PutLink stores what the target calls a record. It is committed when it returns.
+func (j *Journal) PutLink(ctx context.Context, client string, k EntityKey, link string) error {
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		if err := tx.PutLinks(ctx, client, []Link{{EntityKey: k, Link: link, SeenAt: j.Now()}}); err != nil {
+			return err
+		}
+		_, err := tx.Wake(ctx, client, []EntityKey{k}, j.Now())
+		return err
+	})
+	return wrap(err, "store the link of %s %s at client %s", k.Entity, k.Key, client)
+}
+
+// Links returns the known links of records of a client.
+func (j *Journal) Links(ctx context.Context, client string, keys []EntityKey) (map[EntityKey]string, error) {
+	out := make(map[EntityKey]string, len(keys))
+	if len(keys) == 0 {
+		return out, nil
+	}
+	err := j.engine.View(ctx, func(tx Tx) error {
+		ls, err := tx.Links(ctx, client, keys)
+		for _, l := range ls {
+			out[l.EntityKey] = l.Link
+		}
+		return err
+	})
+	return out, wrap(err, "read links of client %s", client)
+}
+
+// SavePause stores a client's pause; it makes Journal a ratelimit.Store.
+func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Pause) error {
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		return tx.PutClient(ctx, ClientState{Client: client, PausedUntil: micro(p.Until), Reason: p.Reason,
+			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: j.Now()})
+	})
+	return wrap(err, "store the pause of client %s", client)
+}
+
+// Clients returns what is stored of all clients' gates.
+func (j *Journal) Clients(ctx context.Context) (cs []ClientState, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		cs, err = tx.Clients(ctx)
+		return err
+	})
+	return cs, wrap(err, "read the clients' pauses")
+}
+
+// micro brings a time to what the journal can hold: UTC and microseconds.
+func micro(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("journal: "+format+": %w", append(args, err)...)
+}
+
+// clip cuts a message to what the journal keeps of it.
+func clip(s string) string {
+	const most = 500
+	if len(s) <= most {
+		return s
+	}
+	r := []rune(s)
+	for len(string(r)) > most-3 {
+		r = r[:len(r)-max(1, (len(string(r))-most)/4)]
+	}
+	return string(r) + "..."
+}
+
+// entry makes a history entry of an outcome.
+func entry(id RowID, number, gen int64, at time.Time, o connectors.Outcome) Attempt {
+	return Attempt{RowID: id, Number: number, Generation: gen, At: at, Class: o.Class, Code: o.Code, Message: clip(o.Message)}
+}
+
+var _ = json.RawMessage(nil)

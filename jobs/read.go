@@ -1,0 +1,124 @@
+package jobs
+
+import (
+	"context"
+	"time"
+)
+
+// Detail is everything the journal knows of one row.
+type Detail struct {
+	Row Row
+	// Running names the attempt under way; nil when none is.
+	Running *ClaimedJob
+	// RunningSince is when its claim was made.
+	RunningSince time.Time
+	Link         string
+	Contenders   []Contender
+	Attempts     []Attempt
+	Source       *SourceRecord
+	Requests     []Request
+}
+
+// Get returns one row with its history; ok is false when there is none.
+func (j *Journal) Get(ctx context.Context, id RowID) (d Detail, ok bool, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		rows, err := tx.Rows(ctx, []RowID{id}, true)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		ok = true
+		d = Detail{Row: rows[0]}
+		if d.Attempts, err = tx.Attempts(ctx, id, 50); err != nil {
+			return err
+		}
+		ls, err := tx.Links(ctx, d.Row.Client, []EntityKey{d.Row.EntityKey()})
+		if err != nil {
+			return err
+		}
+		if len(ls) > 0 {
+			d.Link = ls[0].Link
+		}
+		if d.Contenders, err = tx.Contenders(ctx, id.Flow, []string{id.Key}); err != nil {
+			return err
+		}
+		if d.Row.SourceID != "" {
+			srcs, err := tx.Sources(ctx, id.Flow, []string{d.Row.SourceID})
+			if err != nil {
+				return err
+			}
+			if len(srcs) > 0 {
+				d.Source = &srcs[0]
+			}
+		}
+		return d.running(ctx, tx)
+	})
+	return d, ok, wrap(err, "read %s", id)
+}
+
+func (d *Detail) running(ctx context.Context, tx Tx) error {
+	cs, err := tx.Claims(ctx, d.Row.Client)
+	if err != nil {
+		return err
+	}
+	for _, c := range cs {
+		for i, cj := range c.Jobs {
+			if cj.RowID == d.Row.RowID && cj.Attempt > d.Row.Attempt {
+				d.Running, d.RunningSince = &c.Jobs[i], c.At
+			}
+		}
+	}
+	return nil
+}
+
+// List returns rows that match, without bodies, and which of them are running.
+func (j *Journal) List(ctx context.Context, f Filter) (rows []Row, running map[RowID]bool, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		if rows, err = tx.List(ctx, f); err != nil {
+			return err
+		}
+		running, err = claimed(ctx, tx, rows)
+		return err
+	})
+	return rows, running, wrap(err, "list rows")
+}
+
+// Overview is the journal at a glance.
+type Overview struct {
+	At         time.Time
+	Counts     []Count
+	Flows      []FlowState
+	Clients    []ClientState
+	Contenders map[string]int
+	// Running counts the jobs under way by target client.
+	Running map[string]int
+	Meta    map[string]string
+}
+
+// Overview reads the journal at a glance.
+func (j *Journal) Overview(ctx context.Context) (o Overview, err error) {
+	o.At = j.Now()
+	err = j.engine.View(ctx, func(tx Tx) error {
+		if o.Counts, err = tx.Counts(ctx, o.At); err != nil {
+			return err
+		}
+		if o.Flows, err = tx.Flows(ctx); err != nil {
+			return err
+		}
+		if o.Clients, err = tx.Clients(ctx); err != nil {
+			return err
+		}
+		if o.Contenders, err = tx.CountContenders(ctx); err != nil {
+			return err
+		}
+		if o.Meta, err = tx.Meta(ctx); err != nil {
+			return err
+		}
+		cs, err := tx.Claims(ctx, "")
+		o.Running = map[string]int{}
+		for _, c := range cs {
+			o.Running[c.Client] += c.Open
+		}
+		return err
+	})
+	return o, wrap(err, "read the overview")
+}

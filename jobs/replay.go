@@ -1,0 +1,195 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Acted counts what an operator's command did.
+type Acted struct {
+	// Done rows were changed at once; Asked ones wait for the daemon to read or
+	// map their event again.
+	Done, Asked int
+	// Skipped rows were left alone, with the reasons.
+	Skipped []Skip
+}
+
+// Skip is a row that a command left alone.
+type Skip struct {
+	RowID
+	Why string
+}
+
+// Replay makes dead rows due again with all their attempts. A row whose event
+// could not be mapped, or whose key was changed, is mapped again by the daemon;
+// one that is too old is read again from its source. A row in doubt stays so.
+func (j *Journal) Replay(ctx context.Context, ids []RowID, flows map[string]*Flow) (Acted, error) {
+	var out Acted
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		out = Acted{}
+		rows, err := tx.Rows(ctx, ids, false)
+		if err != nil {
+			return err
+		}
+		out.missing(ids, rows)
+		var patches []Row
+		var asks []Request
+		for i := range rows {
+			row := &rows[i]
+			f := flows[row.Flow]
+			switch why := replayable(row, f); {
+			case why != "":
+				out.Skipped = append(out.Skipped, Skip{row.RowID, why})
+			case row.Reason == ReasonMapping || row.Reason == ReasonRenamed:
+				out.Asked++
+				asks = append(asks, ask(row, f, Remap, j.Now()))
+			case tooOldNow(row, f, j.Now()):
+				out.Asked++
+				asks = append(asks, ask(row, f, Refresh, j.Now()))
+				row.State, row.Reason, row.DueAt = Ready, ReasonRefresh, j.Now().Add(refreshEvery)
+				patches = append(patches, *row)
+			default:
+				out.Done++
+				row.reopen(f, j.Now())
+				patches = append(patches, *row)
+			}
+		}
+		if err := tx.PatchRows(ctx, patches); err != nil {
+			return err
+		}
+		return tx.AddRequests(ctx, asks)
+	})
+	return out, wrap(err, "replay %d rows", len(ids))
+}
+
+func (a *Acted) missing(ids []RowID, rows []Row) {
+	have := make(map[RowID]bool, len(rows))
+	for i := range rows {
+		have[rows[i].RowID] = true
+	}
+	for _, id := range ids {
+		if !have[id] {
+			a.Skipped = append(a.Skipped, Skip{id, "there is no such row"})
+		}
+	}
+}
+
+func replayable(row *Row, f *Flow) string {
+	switch {
+	case f == nil:
+		return fmt.Sprintf("flow %s is not in the configuration", row.Flow)
+	case row.State != Dead:
+		return fmt.Sprintf("it is %s, not dead", row.State)
+	case row.Reason == ReasonExpired && !f.CanRefresh:
+		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
+	case (row.Reason == ReasonMapping || row.Reason == ReasonRenamed) && row.SourceID == "":
+		return "its event has no source id; correct it at the source"
+	}
+	return ""
+}
+
+func tooOldNow(row *Row, f *Flow, now time.Time) bool {
+	return f.CanRefresh && (row.Reason == ReasonExpired || f.MaxAge > 0 && !row.Gone && row.Age(now) > f.MaxAge)
+}
+
+func ask(row *Row, f *Flow, k RequestKind, now time.Time) Request {
+	return Request{Client: f.SourceClient, Flow: row.Flow, SourceID: row.SourceID, Kind: k, Key: row.Key, At: now, DueAt: now}
+}
+
+// reopen makes a dead row due as if it were new, but for what is in doubt.
+func (r *Row) reopen(f *Flow, now time.Time) {
+	r.State, r.Reason, r.DueAt = Ready, ReasonNone, now
+	r.Tries, r.FirstTryAt, r.Streak = 0, time.Time{}, 0
+	r.Misses, r.MissCode = 0, ""
+	if r.OpenSince.IsZero() {
+		r.OpenSince = now
+	}
+	if r.Unresolved() {
+		r.Reason = ReasonUnresolved
+		r.DueAt = later(now, r.UnresolvedAt.Add(f.SettleTime))
+	}
+}
+
+// Discard gives dead or ready rows up. A newer version opens them again. A row
+// in doubt stays marked so.
+func (j *Journal) Discard(ctx context.Context, ids []RowID, reason string) (Acted, error) {
+	var out Acted
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		out = Acted{}
+		rows, err := tx.Rows(ctx, ids, false)
+		if err != nil {
+			return err
+		}
+		out.missing(ids, rows)
+		running, err := claimed(ctx, tx, rows)
+		if err != nil {
+			return err
+		}
+		var patches []Row
+		var history []Attempt
+		for i := range rows {
+			row := &rows[i]
+			switch {
+			case row.State == Done:
+				out.Skipped = append(out.Skipped, Skip{row.RowID, "it is done"})
+				continue
+			case running[row.RowID]:
+				out.Skipped = append(out.Skipped, Skip{row.RowID, "it is being written; wait for its outcome"})
+				continue
+			}
+			row.close(ReasonDiscarded)
+			out.Done++
+			patches = append(patches, *row)
+			history = append(history, Attempt{RowID: row.RowID, Number: row.Attempt, Generation: row.Generation, At: j.Now(),
+				Class: row.LastClass, Code: "discarded", Message: clip("discarded: " + reason)})
+		}
+		if err := tx.PatchRows(ctx, patches); err != nil {
+			return err
+		}
+		return tx.AddAttempts(ctx, history)
+	})
+	return out, wrap(err, "discard %d rows", len(ids))
+}
+
+// claimed tells which rows an open claim names.
+func claimed(ctx context.Context, tx Tx, rows []Row) (map[RowID]bool, error) {
+	cs, err := tx.Claims(ctx, "")
+	if err != nil || len(cs) == 0 {
+		return nil, err
+	}
+	at := make(map[RowID]int64, len(rows))
+	for i := range rows {
+		at[rows[i].RowID] = rows[i].Attempt
+	}
+	out := map[RowID]bool{}
+	for _, c := range cs {
+		for _, cj := range c.Jobs {
+			if a, ok := at[cj.RowID]; ok && cj.Attempt > a {
+				out[cj.RowID] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+// Requests returns what is asked of a source client and due.
+func (j *Journal) Requests(ctx context.Context, client string, limit int) (rs []Request, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		rs, err = tx.Requests(ctx, client, j.Now(), limit)
+		return err
+	})
+	return rs, wrap(err, "read the requests to client %s", client)
+}
+
+// PostponeRequest sets when a request that could not be answered is due again.
+func (j *Journal) PostponeRequest(ctx context.Context, id int64, d time.Duration) error {
+	err := j.engine.Update(ctx, func(tx Tx) error { return tx.PostponeRequest(ctx, id, j.Now().Add(d)) })
+	return wrap(err, "put off request %d", id)
+}
+
+// DropRequest removes a request that has become pointless.
+func (j *Journal) DropRequest(ctx context.Context, id int64) error {
+	err := j.engine.Update(ctx, func(tx Tx) error { return tx.DeleteRequests(ctx, []int64{id}) })
+	return wrap(err, "remove request %d", id)
+}

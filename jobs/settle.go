@@ -1,0 +1,366 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"syncd/connectors"
+)
+
+// Settlement is the outcome of one claimed job.
+type Settlement struct {
+	Job     *Job
+	Flow    *Flow
+	Outcome connectors.Outcome
+	// SentAt is the last moment at which a byte of the write may have been sent;
+	// it matters for outcomes in doubt.
+	SentAt time.Time
+	// Batch says that the job was sent together with others.
+	Batch bool
+	// Served is when the client last answered anyone well; zero when it never did
+	// since this daemon started.
+	Served time.Time
+}
+
+// Settled says what became of a settlement.
+type Settled struct {
+	RowID
+	// Fenced: the claim was no longer ours; nothing was changed.
+	Fenced bool
+	State  State
+	Reason Reason
+	DueAt  time.Time
+	Class  connectors.Class
+}
+
+// Settle commits outcomes of one client's jobs together. Each is guarded by its
+// claim and by the number of its attempt, so that an outcome that comes after
+// the claim was given to another changes nothing.
+func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([]Settled, error) {
+	var out []Settled
+	if len(ss) == 0 {
+		return nil, nil
+	}
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		out = out[:0]
+		now := j.Now()
+		byID, err := rowsOf(ctx, tx, ss)
+		if err != nil {
+			return err
+		}
+		live, err := j.release(ctx, tx, ss, byID)
+		if err != nil {
+			return err
+		}
+		b := &settlement{ctx: ctx, tx: tx, client: client, now: now}
+		for i := range ss {
+			row := byID[ss[i].Job.RowID]
+			if !unsettled(row, ss[i].Job) || !live[ss[i].Job.ClaimID] {
+				out = append(out, Settled{RowID: ss[i].Job.RowID, Fenced: true})
+				continue
+			}
+			if err := b.one(row, ss[i], j.rnd); err != nil {
+				return err
+			}
+			out = append(out, Settled{RowID: row.RowID, State: row.State, Reason: row.Reason, DueAt: row.DueAt, Class: row.LastClass})
+		}
+		return b.store()
+	})
+	return out, wrap(err, "settle %d jobs of client %s", len(ss), client)
+}
+
+func rowsOf(ctx context.Context, tx Tx, ss []Settlement) (map[RowID]*Row, error) {
+	ids := make([]RowID, len(ss))
+	for i, s := range ss {
+		ids[i] = s.Job.RowID
+	}
+	rows, err := tx.Rows(ctx, ids, false)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[RowID]*Row, len(rows))
+	for i := range rows {
+		byID[rows[i].RowID] = &rows[i]
+	}
+	return byID, nil
+}
+
+// unsettled reports whether the job's attempt is the row's next one.
+func unsettled(row *Row, jb *Job) bool { return row != nil && row.Attempt == jb.Number-1 }
+
+// release takes the jobs that are settled now off their claims. Jobs settled
+// before are not counted, so that a settlement repeated after a commit of
+// unknown outcome does not take a claim away from jobs still under way.
+func (j *Journal) release(ctx context.Context, tx Tx, ss []Settlement, byID map[RowID]*Row) (map[string]bool, error) {
+	perClaim := map[string]int{}
+	for _, s := range ss {
+		if unsettled(byID[s.Job.RowID], s.Job) {
+			perClaim[s.Job.ClaimID]++
+		}
+	}
+	live := make(map[string]bool, len(perClaim))
+	for id, n := range perClaim {
+		ok, err := tx.ReduceClaim(ctx, id, j.owner, n)
+		if err != nil {
+			return nil, err
+		}
+		live[id] = ok
+	}
+	return live, nil
+}
+
+// settlement is the working set of one group of outcomes.
+type settlement struct {
+	ctx     context.Context
+	tx      Tx
+	client  string
+	now     time.Time
+	patches []Row
+	history []Attempt
+	links   []Link
+	unlink  []EntityKey
+	wake    []EntityKey
+}
+
+func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
+	k := row.EntityKey()
+	st := &settling{now: b.now, rnd: rnd, row: row, s: s}
+	if s.Outcome.Class == connectors.Waiting {
+		// Looked at again here, in the transaction that puts the job to sleep, so
+		// that a record applied meanwhile is not waited for.
+		ls, err := b.tx.Links(b.ctx, b.client, []EntityKey{{s.Outcome.WaitEntity, s.Outcome.WaitKey}})
+		if err != nil {
+			return err
+		}
+		st.awaited = len(ls) > 0
+	}
+	wasQuiet := row.LastClass == "" || row.LastClass.Confirmed()
+	st.settle()
+	b.patches = append(b.patches, *row)
+	if !wasQuiet || !s.Outcome.Class.Confirmed() {
+		b.history = append(b.history, entry(row.RowID, s.Job.Number, s.Job.Generation, b.now, s.Outcome))
+	}
+	switch {
+	case st.unlink:
+		b.unlink = append(b.unlink, k)
+	case s.Outcome.Link != "":
+		b.links = append(b.links, Link{EntityKey: k, Link: s.Outcome.Link, SeenAt: b.now})
+	}
+	if FollowOf(s.Outcome.Class).Confirms {
+		b.wake = append(b.wake, k)
+	}
+	return nil
+}
+
+func (b *settlement) store() error {
+	if err := b.tx.PatchRows(b.ctx, b.patches); err != nil {
+		return err
+	}
+	if err := b.tx.PutLinks(b.ctx, b.client, b.links); err != nil {
+		return err
+	}
+	if err := b.tx.DeleteLinks(b.ctx, b.client, b.unlink); err != nil {
+		return err
+	}
+	if len(b.wake) > 0 {
+		if _, err := b.tx.Wake(b.ctx, b.client, b.wake, b.now); err != nil {
+			return err
+		}
+	}
+	return b.tx.AddAttempts(b.ctx, b.history)
+}
+
+// settling applies one outcome to its row. It is the rule of section "what
+// follows" in docs/outcomes.md, over the table of FollowOf.
+type settling struct {
+	now     time.Time
+	rnd     func() float64
+	row     *Row
+	s       Settlement
+	awaited bool // the record waited for is there by now
+	unlink  bool // the row's link leads nowhere
+}
+
+// waitAgain is how long a job sleeps for another record before it looks itself.
+const waitAgain = time.Minute
+
+func (x *settling) settle() {
+	row, o, f := x.row, x.s.Outcome, x.s.Flow
+	fol := FollowOf(o.Class)
+	counted := fol.Counts && !x.outage(fol) && !free(o)
+	row.Attempt = x.s.Job.Number
+	prior := row.Unresolved()
+	if fol.Confirms || o.Resolved {
+		row.UnresolvedAt = time.Time{}
+	}
+	if fol.Doubts {
+		row.UnresolvedAt = later(row.UnresolvedAt, micro(x.s.SentAt))
+		row.Solo = row.Solo || x.s.Batch
+	}
+	row.LastClass, row.LastCode, row.LastMessage, row.LastAt = o.Class, o.Code, clip(o.Message), x.now
+	row.WaitEntity, row.WaitKey = "", ""
+	newer := row.Generation > x.s.Job.Generation
+	if !newer {
+		if row.FirstTryAt.IsZero() && fol.Counts {
+			row.FirstTryAt = x.now
+		}
+		if counted {
+			row.Tries++
+		}
+	}
+	switch {
+	case fol.Confirms:
+		x.confirm(newer)
+	case fol.Rule == "on_missing":
+		x.missing(newer)
+	case fol.Rule == "on_frozen":
+		x.ended(newer, f.OnFrozen == "ignore")
+	case fol.Kills:
+		row.Streak = 0
+		x.ended(newer, false)
+	default:
+		x.again(fol, o, counted, newer, prior)
+	}
+}
+
+// free reports outcomes for which nothing was sent because it was too early.
+func free(o connectors.Outcome) bool {
+	return o.Code == CodeSettling || o.Code == CodeAbsentOnce
+}
+
+const (
+	// CodeSettling is a job whose earlier write may still be at work in the target.
+	CodeSettling = "settling"
+	// CodeAbsentOnce is a job whose record was looked for once after a write in
+	// doubt and not found; one more look is wanted.
+	CodeAbsentOnce = "absent_once"
+)
+
+// outage reports a failure that says nothing about the record: the client has
+// served nobody since this row last failed.
+func (x *settling) outage(fol Follow) bool {
+	last := x.row.LastAt
+	failing := x.row.Reason == ReasonRetry || x.row.Reason == ReasonUnresolved
+	return fol.Outage && failing && !last.IsZero() && !x.s.Served.After(last)
+}
+
+// confirm notes what the target confirmed, and closes the row if that is still
+// what is wanted.
+func (x *settling) confirm(newer bool) {
+	row, job, f := x.row, x.s.Job, x.s.Flow
+	row.Solo, row.Streak, row.Misses, row.MissCode = false, 0, 0, ""
+	removed := job.Gone && f.OnDelete != "ignore"
+	if !job.Gone || removed {
+		row.AppliedGeneration, row.AppliedGone, row.AppliedAt = job.Generation, removed, x.now
+		row.AppliedHash = job.Hash
+		if x.s.Outcome.Class == connectors.Stale {
+			row.AppliedHash = nil
+		}
+		x.unlink = removed && f.OnDelete == string(connectors.Delete)
+	}
+	same := row.Gone == job.Gone && bytes.Equal(row.Hash, job.Hash)
+	switch {
+	case !newer, same && x.s.Outcome.Class != connectors.Stale:
+		if !job.Gone || removed {
+			row.AppliedGeneration = row.Generation
+		}
+		row.close(ReasonNone)
+		if row.Gone && !removed {
+			row.Reason = ReasonIgnored
+		}
+	case row.Gone && (f.OnDelete == "ignore" || !row.Applied()):
+		row.close(ReasonIgnored)
+	default:
+		row.State, row.Reason, row.DueAt = Ready, ReasonNone, x.now
+		row.RenamedFrom = ""
+	}
+}
+
+func (x *settling) missing(newer bool) {
+	row := x.row
+	x.unlink = true
+	row.AppliedGone = row.AppliedGeneration > 0
+	switch {
+	case x.s.Flow.OnMissing == "leave" && !newer:
+		row.close(ReasonIgnored)
+	case x.s.Flow.OnMissing == "dead":
+		x.unlink = false
+		x.ended(newer, false)
+	case x.s.Flow.Retry.Spent(row.Tries, row.FirstTryAt, x.now):
+		x.ended(newer, false)
+	default:
+		row.State, row.Reason, row.DueAt = Ready, ReasonRetry, x.now.Add(x.s.Flow.Retry.Delay(row.Streak, 0, x.rnd))
+		row.Streak++
+	}
+}
+
+// ended makes the row dead, or done when the flow says so; a newer generation
+// starts afresh instead.
+func (x *settling) ended(newer, ignore bool) {
+	row := x.row
+	switch {
+	case newer:
+		row.State, row.Reason, row.DueAt = Ready, ReasonNone, x.dueAfterDoubt(x.now)
+		row.Tries, row.FirstTryAt = 0, time.Time{}
+	case ignore:
+		row.close(ReasonIgnored)
+	default:
+		row.State, row.Reason, row.DueAt = Dead, ReasonFailed, time.Time{}
+	}
+}
+
+// dueAfterDoubt puts off what must not start while a write in doubt may be at work.
+func (x *settling) dueAfterDoubt(t time.Time) time.Time {
+	if !x.row.Unresolved() {
+		return t
+	}
+	return later(t, x.row.UnresolvedAt.Add(x.s.Flow.SettleTime))
+}
+
+// again puts the row off to its next attempt, or ends it when its attempts are used up.
+func (x *settling) again(fol Follow, o connectors.Outcome, counted, newer, prior bool) {
+	row, f := x.row, x.s.Flow
+	if x.hopeless(o, prior) && !newer {
+		row.LastMessage = clip("the target fails on this record in the same way each time: " + o.Message)
+		x.ended(false, false)
+		return
+	}
+	if counted && !newer && f.Retry.Spent(row.Tries, row.FirstTryAt, x.now) {
+		x.ended(false, false)
+		return
+	}
+	row.State, row.Reason = Ready, fol.Reason
+	var d time.Duration
+	switch {
+	case o.Class == connectors.Waiting:
+		row.WaitEntity, row.WaitKey = o.WaitEntity, o.WaitKey
+		if !x.awaited {
+			d = max(waitAgain, o.RetryAfter)
+		}
+	case fol.Counts && !free(o):
+		d = f.Retry.Delay(row.Streak, o.RetryAfter, x.rnd)
+		row.Streak++
+	default:
+		d = max(o.RetryAfter, time.Second)
+	}
+	if row.Unresolved() && row.Reason != ReasonWaiting {
+		row.Reason = ReasonUnresolved
+	}
+	row.DueAt = x.dueAfterDoubt(x.now.Add(d))
+}
+
+// hopeless counts how often a write in doubt proved not to have been applied
+// and then failed in the same way again. Such a record always makes the target
+// fail; trying on would only hurt it.
+func (x *settling) hopeless(o connectors.Outcome, prior bool) bool {
+	row := x.row
+	if o.Class != connectors.Unknown || !o.Answered || !o.Resolved || !prior {
+		return false
+	}
+	if row.MissCode != o.Code {
+		row.Misses, row.MissCode = 0, o.Code
+	}
+	row.Misses++
+	return row.Misses >= 2
+}

@@ -1,0 +1,279 @@
+package jobs
+
+import (
+	"encoding/json"
+	"time"
+
+	"syncd/connectors"
+)
+
+// State is where a row stands. "Running" is no stored state: a row is running
+// while a claim names it.
+type State string
+
+const (
+	// Ready means that the row is open: a write is due, now or later.
+	Ready State = "ready"
+	// Done means that there is nothing to do.
+	Done State = "done"
+	// Dead means that a person, or a newer version, is needed before it is tried again.
+	Dead State = "dead"
+	// Held means that a write is in doubt which only a person can resolve.
+	Held State = "held"
+)
+
+// Reason says why a row stands where it stands, beyond its state.
+type Reason string
+
+const (
+	// ReasonNone is a row that is simply due, or simply done.
+	ReasonNone Reason = ""
+	// ReasonRetry is a ready row whose last attempt failed.
+	ReasonRetry Reason = "retry"
+	// ReasonThrottled is a ready row that met a paused client or a refusal for quota.
+	ReasonThrottled Reason = "throttled"
+	// ReasonAuth is a ready row whose client was refused its credentials.
+	ReasonAuth Reason = "auth"
+	// ReasonUnresolved is a ready row whose last write is in doubt.
+	ReasonUnresolved Reason = "unresolved"
+	// ReasonWaiting is a ready row that waits for another record.
+	ReasonWaiting Reason = "waiting"
+	// ReasonRefresh is a row too old to be sent, whose present state was asked for.
+	ReasonRefresh Reason = "refresh"
+	// ReasonCollision is a claimant of a key that another source record owns.
+	ReasonCollision Reason = "collision"
+	// ReasonMapping is a dead row whose event could not be mapped.
+	ReasonMapping Reason = "mapping"
+	// ReasonRenamed is a row whose source record changed its key.
+	ReasonRenamed Reason = "renamed"
+	// ReasonSuperseded is a done row whose place another has taken.
+	ReasonSuperseded Reason = "superseded"
+	// ReasonDiscarded is a done row that a person gave up.
+	ReasonDiscarded Reason = "discarded"
+	// ReasonIgnored is a done row for which the flow says that nothing is to be done.
+	ReasonIgnored Reason = "ignored"
+	// ReasonFailed is a dead row whose attempts are used up, or whose record was refused.
+	ReasonFailed Reason = "failed"
+	// ReasonExpired is a row older than its flow's max_age.
+	ReasonExpired Reason = "expired"
+)
+
+// RowID names one row of the journal.
+type RowID struct{ Flow, Key string }
+
+func (r RowID) String() string { return r.Flow + "/" + r.Key }
+
+// EntityKey names one record of a target, whichever flow writes it.
+type EntityKey struct{ Entity, Key string }
+
+// Row is the journal's memory of one destination record. Its zero times mean
+// "never". All times are UTC with microseconds.
+type Row struct {
+	RowID
+	Client, Entity string
+	// SourceID is the source record that owns the key; "" when none does.
+	SourceID string
+
+	State  State
+	Reason Reason
+
+	// Generation grows by one with each new desired state; never reused.
+	Generation int64
+	// Desired orders the desired state among all states.
+	Desired connectors.Stamp
+	// ChangedAt is when the change happened at the source; zero when unknown.
+	ChangedAt time.Time
+	// ReadAt is when the desired state was last read as current.
+	ReadAt time.Time
+	// Hash identifies the desired body.
+	Hash []byte
+	// Body is the desired record, or the raw event of a row that could not be mapped.
+	Body json.RawMessage
+	// Gone says that the desired state is: not there.
+	Gone bool
+
+	// Attempt is the number of the last attempt; it only grows.
+	Attempt int64
+	// Tries counts the attempts that this generation has used.
+	Tries int
+	// Streak counts failures since the last success; the exponent of the backoff.
+	Streak int
+	// FirstTryAt is when this generation was first tried.
+	FirstTryAt time.Time
+
+	// AppliedGeneration is the newest generation that the target confirmed; 0 when none.
+	AppliedGeneration int64
+	AppliedHash       []byte
+	AppliedGone       bool
+	AppliedAt         time.Time
+
+	// UnresolvedAt is the last moment at which a write in doubt may have been
+	// sent; zero when none is in doubt.
+	UnresolvedAt time.Time
+	// Misses counts how often a write in doubt proved not to have been applied,
+	// with the same MissCode.
+	Misses   int
+	MissCode string
+
+	// OpenSince is when the oldest unsatisfied change was admitted.
+	OpenSince time.Time
+	// DueAt is the earliest next attempt of a ready row.
+	DueAt time.Time
+	// Solo asks for a claim of its own: the row was lost, or unknown within a batch.
+	Solo bool
+
+	LastClass   connectors.Class
+	LastCode    string
+	LastMessage string
+	LastAt      time.Time
+
+	// WaitEntity and WaitKey name the record waited for.
+	WaitEntity, WaitKey string
+	// RenamedFrom is the key this record had before, while that still matters.
+	RenamedFrom string
+}
+
+// EntityKey names the row's record in its target.
+func (r *Row) EntityKey() EntityKey { return EntityKey{r.Entity, r.Key} }
+
+// Unresolved reports whether a write of this record is in doubt.
+func (r *Row) Unresolved() bool { return !r.UnresolvedAt.IsZero() }
+
+// Applied reports whether the target ever confirmed this record as present.
+func (r *Row) Applied() bool { return r.AppliedGeneration > 0 && !r.AppliedGone }
+
+// Unmapped reports whether the row stands for an event that could not be mapped.
+func (r *Row) Unmapped() bool { return len(r.Key) > 0 && r.Key[0] == '@' }
+
+// Age counts from the later of the change at the source and the last reading as current.
+func (r *Row) Age(now time.Time) time.Duration {
+	at := r.ReadAt
+	if r.ChangedAt.After(at) {
+		at = r.ChangedAt
+	}
+	if at.IsZero() {
+		return 0
+	}
+	return now.Sub(at)
+}
+
+// SourceRecord is what the journal remembers of one source record of a flow.
+type SourceRecord struct {
+	ID string
+	// Stamp is the newest state seen.
+	Stamp connectors.Stamp
+	Gone  bool
+	// Keys are the keys that its newest state maps to, those it contends for
+	// and its unmapped stand-in included.
+	Keys []string
+}
+
+// Contender is a source record that maps to a key which another one owns.
+type Contender struct {
+	RowID
+	SourceID  string
+	Stamp     connectors.Stamp
+	ChangedAt time.Time
+	Hash      []byte
+	Body      json.RawMessage
+	Since     time.Time
+}
+
+// FlowState is how far a flow has read its stream.
+type FlowState struct {
+	Flow string
+	// Cursor is nil before the first page.
+	Cursor json.RawMessage
+	// Epoch is the source epoch that new states belong to.
+	Epoch int64
+	// PageStarts counts how often the mapping of the page after Cursor was begun.
+	PageStarts int
+	// Suspect is the source id whose mapping was begun alone; "" when none was.
+	Suspect string
+	// MovedAt is when the cursor last moved.
+	MovedAt time.Time
+	// ReadAt is when a page was last admitted, moved or not.
+	ReadAt time.Time
+}
+
+// Claim is the durable record of intent of one batch: it is written before the
+// first byte of any of its jobs is sent.
+type Claim struct {
+	ID     string
+	Client string
+	Owner  string
+	At     time.Time
+	// Open is the number of jobs not settled yet.
+	Open int
+	Jobs []ClaimedJob
+}
+
+// ClaimedJob names one job of a claim.
+type ClaimedJob struct {
+	RowID
+	Generation int64
+	Attempt    int64
+	// Hash, Gone: what was to be written.
+	Hash []byte
+	Gone bool
+}
+
+// Attempt is one entry of a row's history.
+type Attempt struct {
+	RowID
+	Number     int64
+	Generation int64
+	At         time.Time
+	Class      connectors.Class
+	Code       string
+	Message    string
+}
+
+// Request is a durable wish that crosses owners: the present state of a source
+// record is wanted.
+type Request struct {
+	ID int64
+	// Client is the source client that has to answer.
+	Client   string
+	Flow     string
+	SourceID string
+	// Kind is "refresh" or "remap".
+	Kind  RequestKind
+	Key   string
+	DueAt time.Time
+	At    time.Time
+}
+
+// RequestKind says what is asked for.
+type RequestKind string
+
+const (
+	// Refresh asks the source for the record's present state.
+	Refresh RequestKind = "refresh"
+	// Remap asks for a stored event to be mapped again; the source is asked if it can be.
+	Remap RequestKind = "remap"
+)
+
+// ClientState is what is stored of a client's gate.
+type ClientState struct {
+	Client string
+	// PausedUntil is zero when the client is not paused.
+	PausedUntil time.Time
+	Reason      string
+	Evidence    string
+	Since       time.Time
+	Strikes     int
+	// Owner is the daemon that runs the client's lane.
+	Owner string
+	// SeenAt is when the owner last showed itself.
+	SeenAt time.Time
+}
+
+// Link is the target's own id of a record.
+type Link struct {
+	EntityKey
+	// Link is a JSON scalar.
+	Link string
+	// SeenAt is when the link was first known.
+	SeenAt time.Time
+}
