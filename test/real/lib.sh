@@ -53,7 +53,7 @@ alive() {
   local pid
   [ -f "$1" ] || return 1
   pid=$(cat "$1")
-  { [ -n "$pid" ] && tr '\\0' '\\n' <"/proc/$pid/environ" | grep -qxF "SYNCD_REAL_PIDFILE=$1"; } 2>/dev/null || return 1
+  { [ -n "$pid" ] && tr '\0' '\n' <"/proc/$pid/environ" | grep -qxF "SYNCD_REAL_PIDFILE=$1"; } 2>/dev/null || return 1
   printf '%s\n' "$pid"
 }
 
