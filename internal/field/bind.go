@@ -9,7 +9,7 @@ import (
 
 // Bind reads the tree root into f, whose defaults are set first, and returns every problem found, in the order found.
 func Bind(root *Node, f Fielder, r *Resolver) []Problem {
-	b := &binder{list: &problems{resolver: r}}
+	b := &binder{list: newProblems(r)}
 	b.mapping(Declare(f), f, root, place{node: root, pos: root.Pos})
 	return b.list.list
 }

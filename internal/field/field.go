@@ -212,7 +212,7 @@ func (s *Set) Secret(p *Secret, name, doc string, opts ...Option) {
 
 // URL declares a field for an absolute http or https URL without a user name or password in it. References in it are replaced.
 func (s *Set) URL(p *string, name, doc string, opts ...Option) {
-	addScalar(s, p, scalar[string]{kind: KindURL, typ: "URL", parse: parseURL, refs: true}, name, doc, opts)
+	addScalar(s, p, scalar[string]{kind: KindURL, typ: "URL", parse: parseURL, refs: true, hide: true}, name, doc, opts)
 }
 
 // Text declares a field for a longer text, such as a program, that keeps where it stands in the file. References in it are not replaced.
@@ -289,11 +289,16 @@ func Map[T any, P interface {
 	*T
 	Fielder
 }](s *Set, p *map[string]P, name, doc string, opts ...Option) {
+	MapOf(s, p, func() P { return P(new(T)) }, name, doc, opts...)
+}
+
+// MapOf is Map with a function that makes a fresh entry, for entries that need more than their zero value to declare their fields.
+func MapOf[P Fielder](s *Set, p *map[string]P, fresh func() P, name, doc string, opts ...Option) {
 	s.add(&Field{Name: name, Doc: doc, Kind: KindMap, Type: "mapping of names to mappings", check: noDefault,
-		proto: func() *Set { return Declare(P(new(T))) },
+		proto: func() *Set { return Declare(fresh()) },
 		bind: func(b *binder, f *Field, n *Node, at place) {
 			b.eachEntry(f, n, at, func(key string, v *Node, at place) {
-				e := P(new(T))
+				e := fresh()
 				b.mapping(Declare(e), e, v, at)
 				if *p == nil {
 					*p = map[string]P{}

@@ -117,36 +117,42 @@ func (r *Report) Pos() Pos { return r.at.pos }
 
 type problems struct {
 	list     []Problem
-	paths    [][]string // of list, item by item
-	unread   [][]string // of fields that could not be read
+	seen     map[Problem]bool
+	failed   map[string]bool // paths with a problem, and all paths above them
+	unread   map[string]bool // paths of fields that could not be read
 	resolver *Resolver
 }
+
+func newProblems(r *Resolver) *problems {
+	return &problems{seen: map[Problem]bool{}, failed: map[string]bool{}, unread: map[string]bool{}, resolver: r}
+}
+
+// key makes a path a map key; no name holds the byte between.
+func key(path []string) string { return strings.Join(path, "\x00") }
 
 // unreadable adds a problem of a field that could not be read.
 func (l *problems) unreadable(at place, format string, args ...any) {
 	l.append(at, fmt.Sprintf(format, args...))
-	l.unread = append(l.unread, slices.Clone(at.path))
+	l.unread[key(at.path)] = true
 }
 
 // add adds a problem unless the field could not even be read.
 func (l *problems) add(at place, msg string) {
-	if slices.ContainsFunc(l.unread, func(p []string) bool { return slices.Equal(p, at.path) }) {
-		return
+	if !l.unread[key(at.path)] {
+		l.append(at, msg)
 	}
-	l.append(at, msg)
 }
 
 func (l *problems) append(at place, msg string) {
-	p := Problem{Pos: at.pos, Path: at.String(), Msg: l.resolver.scrub(msg)}
-	if slices.Contains(l.list, p) {
+	p := Problem{Pos: at.pos, Path: at.String(), Msg: l.resolver.Redact(msg)}
+	if l.seen[p] {
 		return
 	}
+	l.seen[p] = true
 	l.list = append(l.list, p)
-	l.paths = append(l.paths, slices.Clone(at.path))
+	for i := range len(at.path) + 1 {
+		l.failed[key(at.path[:i])] = true
+	}
 }
 
-func (l *problems) failedBelow(path []string) bool {
-	return slices.ContainsFunc(l.paths, func(p []string) bool {
-		return len(p) >= len(path) && slices.Equal(p[:len(path)], path)
-	})
-}
+func (l *problems) failedBelow(path []string) bool { return l.failed[key(path)] }

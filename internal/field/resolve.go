@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,7 @@ type Resolver struct {
 	Dir string
 
 	known  map[string]resolved
-	values []string // all that came from references, longest first: never to be shown
+	values []string // those that came from references, longest first: never to be shown
 }
 
 type resolved struct {
@@ -186,21 +187,25 @@ func readSecretFile(name string, private bool) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// Conceal has a value cut out of all later problems.
+// minConcealed is the length from which on a value is cut out of texts: a shorter one would tear ordinary words apart, and is no secret.
+const minConcealed = 6
+
+// Conceal has a value cut out of all later problems, and of what Redact is given: as it is, quoted, and encoded for URLs.
 func (r *Resolver) Conceal(value string) {
-	// A very short one would take letters out of ordinary words, and is no secret.
-	if len(value) < 4 || slices.Contains(r.values, value) {
+	if len(value) < minConcealed {
 		return
 	}
-	r.values = append(r.values, value)
-	if q := strconv.Quote(value); q[1:len(q)-1] != value {
-		r.values = append(r.values, q[1:len(q)-1])
+	quoted := strconv.Quote(value)
+	for _, v := range []string{value, quoted[1 : len(quoted)-1], url.QueryEscape(value), url.PathEscape(value)} {
+		if !slices.Contains(r.values, v) {
+			r.values = append(r.values, v)
+		}
 	}
 	slices.SortStableFunc(r.values, func(a, b string) int { return len(b) - len(a) })
 }
 
-// scrub cuts all values that came from references out of a message.
-func (r *Resolver) scrub(msg string) string {
+// Redact cuts all values that came from references out of a text, for messages and logs.
+func (r *Resolver) Redact(msg string) string {
 	for _, v := range r.values {
 		msg = strings.ReplaceAll(msg, v, hidden)
 	}

@@ -13,6 +13,7 @@ type scalar[T any] struct {
 	parse func(text string) (T, error)
 	less  func(a, b T) bool // nil when values have no order
 	refs  bool              // whether references in the text are replaced
+	hide  bool              // whether a refused text is never shown
 }
 
 func addScalar[T any](s *Set, p *T, k scalar[T], name, doc string, opts []Option) {
@@ -27,7 +28,7 @@ func addScalar[T any](s *Set, p *T, k scalar[T], name, doc string, opts []Option
 			if !ok {
 				return
 			}
-			v, msg := k.read(f, text, shown)
+			v, msg := k.read(f, text, shown && !k.hide)
 			if msg != "" {
 				b.list.unreadable(at, "%s", msg)
 				return
