@@ -9,12 +9,19 @@ import (
 
 // Bind reads the tree root into f, whose defaults are set first, and returns every problem found, in the order found.
 func Bind(root *Node, f Fielder, r *Resolver) []Problem {
-	b := &binder{list: newProblems(r)}
+	b := &binder{list: newProblems(), resolver: r}
 	b.mapping(Declare(f), f, root, place{node: root, pos: root.Pos})
+	// Only now is every value known that must not be shown.
+	for i := range b.list.list {
+		b.list.list[i].Msg = r.Redact(b.list.list[i].Msg)
+	}
 	return b.list.list
 }
 
-type binder struct{ list *problems }
+type binder struct {
+	list     *problems
+	resolver *Resolver
+}
 
 // mapping reads a mapping into the fields declared in s, and lets f check itself.
 func (b *binder) mapping(s *Set, f Fielder, n *Node, at place) {
@@ -57,10 +64,16 @@ func (b *binder) variant(s *Set, n *Node, at place, known map[string]bool) {
 		return
 	}
 	e := n.Entry(v.on)
-	if e == nil || e.Value.Kind != Scalar || b.failed(at.child(v.on)) {
-		// Without knowing the variant, no key can be called unknown.
-		for _, e := range n.Entries {
-			known[e.Key] = true
+	if e == nil && !s.byName[v.on].Required {
+		return
+	}
+	if e == nil || b.failed(at.child(v.on)) {
+		// As long as the variant is not known, a key of any of them may be right.
+		_, all := s.Variants()
+		for _, x := range all {
+			for _, f := range x.Set.fields {
+				known[f.Name] = true
+			}
 		}
 		return
 	}
@@ -168,7 +181,7 @@ func (b *binder) expanded(n *Node, at place) (text string, shown, ok bool) {
 		// It may be a credential, as the value of a variable often is.
 		return n.Text, false, true
 	}
-	text, found, err := b.list.resolver.expand(n.Text)
+	text, found, err := b.resolver.expand(n.Text)
 	if err != nil {
 		b.list.unreadable(at, "%v", err)
 		return "", false, false
@@ -184,16 +197,16 @@ func (b *binder) secret(f *Field, n *Node, at place, p *Secret) {
 	}
 	v := n.Text
 	if n.Literal {
-		b.list.resolver.Conceal(v)
+		b.resolver.Conceal(v)
 	} else {
-		ref, ok := b.list.resolver.reference(n.Text)
+		ref, ok := b.resolver.reference(n.Text)
 		if !ok {
-			b.list.resolver.Conceal(n.Text)
+			b.resolver.Conceal(n.Text)
 			b.list.unreadable(at, "a secret must not stand in the file; %s", hint)
 			return
 		}
 		var err error
-		if v, err = b.list.resolver.resolve(ref); err != nil {
+		if v, err = b.resolver.resolve(ref); err != nil {
 			b.list.unreadable(at, "%v", err)
 			return
 		}
@@ -306,7 +319,7 @@ func (b *binder) eachEntry(f *Field, n *Node, at place, each func(key string, v 
 	}
 	for _, e := range n.Entries {
 		c := at.child(e.Key)
-		if f.NameRule != nil && !f.NameRule.MatchString(e.Key) {
+		if f.nameRule != nil && !f.nameRule.MatchString(e.Key) {
 			c.pos = e.KeyPos
 			b.list.unreadable(c, "the name %q cannot be used; expected %s", short(e.Key), f.NameWhat)
 			continue

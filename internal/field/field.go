@@ -78,15 +78,18 @@ type Field struct {
 	Min, Max string // as text, "" for open
 	Advanced bool
 	Group    string
-	Regexp   *regexp.Regexp // the whole text must match; nil for any
-	What     string         // what Regexp accepts, in words: "a name of small letters, digits, …"
-	NameRule *regexp.Regexp // for maps: what a user-chosen name must match; nil for any
-	NameWhat string         // what NameRule accepts, in words
+	Pattern  string // what the whole text must match; "" for any
+	What     string // what Pattern accepts, in words: "small letters and digits"
+	NameRule string // for maps: what the whole of a user-chosen name must match; "" for any
+	NameWhat string // what NameRule accepts, in words
 
 	HasDefault bool
-	proto      func() *Set // declarations of the mapping below (struct, map, list)
-	bind       func(b *binder, f *Field, n *Node, at place)
-	check      func(f *Field) error // whether default, example and range are well-formed
+
+	pattern  *regexp.Regexp
+	nameRule *regexp.Regexp
+	proto    func() *Set // declarations of the mapping below (struct, map, list)
+	bind     func(b *binder, f *Field, n *Node, at place)
+	check    func(f *Field) error // whether default, example and range are well-formed
 }
 
 // Sub returns the declarations of the mapping that this field holds (for a map or a list: of each entry), or nil for other kinds.

@@ -35,14 +35,15 @@ func Range(min, max string) Option {
 	return func(f *Field) { f.Min, f.Max = min, max }
 }
 
-// Pattern restricts a text to those that re matches as a whole; what says in words what is accepted.
+// Pattern restricts a text to those that re matches as a whole; what says in words what is accepted. re must be written so that ECMAScript
+// reads it alike, for it goes into the JSON Schema. On a field declared by Var, whose Set checks the text, it does only that.
 func Pattern(re, what string) Option {
-	return func(f *Field) { f.Regexp, f.What = whole(re), what }
+	return func(f *Field) { f.Pattern, f.pattern, f.What = re, whole(re), what }
 }
 
-// Names restricts the names a user may choose in a map to those that re matches as a whole; what says in words what is accepted.
+// Names restricts the names a user may choose in a map to those that re matches as a whole, as Pattern does for texts.
 func Names(re, what string) Option {
-	return func(f *Field) { f.NameRule, f.NameWhat = whole(re), what }
+	return func(f *Field) { f.NameRule, f.nameRule, f.NameWhat = re, whole(re), what }
 }
 
 // Advanced marks a field that few people need.

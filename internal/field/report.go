@@ -116,15 +116,14 @@ func (r *Report) Failed(path ...string) bool {
 func (r *Report) Pos() Pos { return r.at.pos }
 
 type problems struct {
-	list     []Problem
-	seen     map[Problem]bool
-	failed   map[string]bool // paths with a problem, and all paths above them
-	unread   map[string]bool // paths of fields that could not be read
-	resolver *Resolver
+	list   []Problem
+	seen   map[Problem]bool
+	failed map[string]bool // paths with a problem, and all paths above them
+	unread map[string]bool // paths of fields that could not be read
 }
 
-func newProblems(r *Resolver) *problems {
-	return &problems{seen: map[Problem]bool{}, failed: map[string]bool{}, unread: map[string]bool{}, resolver: r}
+func newProblems() *problems {
+	return &problems{seen: map[Problem]bool{}, failed: map[string]bool{}, unread: map[string]bool{}}
 }
 
 // key makes a path a map key; no name holds the byte between.
@@ -144,7 +143,7 @@ func (l *problems) add(at place, msg string) {
 }
 
 func (l *problems) append(at place, msg string) {
-	p := Problem{Pos: at.pos, Path: at.String(), Msg: l.resolver.Redact(msg)}
+	p := Problem{Pos: at.pos, Path: at.String(), Msg: msg}
 	if l.seen[p] {
 		return
 	}

@@ -111,7 +111,7 @@ func (f *Field) refuse(text string, shown bool) string {
 		}
 		return withValue("not accepted; "+hint, text, shown)
 	}
-	if f.Regexp != nil && !f.Regexp.MatchString(text) {
+	if f.pattern != nil && !f.pattern.MatchString(text) {
 		return withValue("not accepted; expected "+f.What, text, shown)
 	}
 	return ""

@@ -25,7 +25,7 @@ func DidYouMean(name string, known []string) string {
 	switch {
 	case len(known) == 0:
 		return ""
-	case len(known) <= 12:
+	case len(known) <= 16:
 		k := slices.Clone(known)
 		slices.Sort(k)
 		return "known here: " + strings.Join(k, ", ")
