@@ -50,8 +50,8 @@ func serverTime(h http.Header) time.Time {
 	return t.UTC()
 }
 
-// pauses reports whether the answer asks for a pause of the whole client, and
-// for which reason. A 503 without Retry-After is not one: the server may fail
+// pauses gives the reason for which the answer asks for a pause of the whole
+// client, if it does. A 503 without Retry-After does not: the server may fail
 // for this call only, and the breaker judges that.
 func (s Signal) pauses() (reason string, ok bool) {
 	switch {
@@ -61,6 +61,12 @@ func (s Signal) pauses() (reason string, ok bool) {
 		return ReasonUnavailable, true
 	}
 	return "", false
+}
+
+// Pauses reports whether the answer asks for a pause of the whole client.
+func (s Signal) Pauses() bool {
+	_, ok := s.pauses()
+	return ok
 }
 
 // served reports whether the answer shows that the server is serving us, be it
