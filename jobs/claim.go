@@ -166,7 +166,8 @@ func (j *Journal) Recover(ctx context.Context, client string, flows map[string]*
 			if c.Owner == j.owner {
 				continue
 			}
-			n, err := j.recoverClaim(ctx, tx, c, flows)
+			o := connectors.Fail(connectors.Lost, "lost", "the daemon ended while this write was under way; claimed at %s", c.At.Format(time.RFC3339))
+			n, err := j.recoverClaim(ctx, tx, c, flows, o)
 			if err != nil {
 				return err
 			}
@@ -177,7 +178,33 @@ func (j *Journal) Recover(ctx context.Context, client string, flows map[string]*
 	return lost, wrap(err, "recover the claims of client %s", client)
 }
 
-func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[string]*Flow) (int, error) {
+// RecoverOwn takes back claims of this daemon whose commit was never confirmed,
+// so that nothing of them was sent. It must be called only while nothing of the
+// client is under way.
+func (j *Journal) RecoverOwn(ctx context.Context, client string, flows map[string]*Flow) (int, error) {
+	n := 0
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		n = 0
+		cs, err := tx.Claims(ctx, client)
+		if err != nil {
+			return err
+		}
+		for _, c := range cs {
+			if c.Owner != j.owner {
+				continue
+			}
+			m, err := j.recoverClaim(ctx, tx, c, flows, connectors.Fail(connectors.Paused, "unclaimed", "nothing was sent: the claim was not confirmed"))
+			if err != nil {
+				return err
+			}
+			n += m
+		}
+		return nil
+	})
+	return n, wrap(err, "take back unconfirmed claims of client %s", client)
+}
+
+func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[string]*Flow, o connectors.Outcome) (int, error) {
 	ids := make([]RowID, len(c.Jobs))
 	byID := make(map[RowID]ClaimedJob, len(c.Jobs))
 	for i, cj := range c.Jobs {
@@ -200,7 +227,6 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 			f = &Flow{Name: row.Flow, Retry: DefaultRetry()}
 		}
 		jb := &Job{Row: Row{RowID: row.RowID, Generation: cj.Generation, Hash: cj.Hash, Gone: cj.Gone}, Number: cj.Attempt}
-		o := connectors.Fail(connectors.Lost, "lost", "the daemon ended while this write was under way; claimed at %s", c.At.Format(time.RFC3339))
 		s := &settling{now: now, rnd: j.rnd, row: row, s: Settlement{Job: jb, Flow: f, Outcome: o, SentAt: now, Batch: true}}
 		s.settle()
 		patches = append(patches, *row)

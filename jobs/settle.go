@@ -21,6 +21,11 @@ type Settlement struct {
 	// Served is when the client last answered anyone well; zero when it never did
 	// since this daemon started.
 	Served time.Time
+	// Reopen names an optional reference that was left out; the row is written
+	// again when that record is there.
+	Reopen EntityKey
+	// Took is how long the attempt lasted.
+	Took time.Duration
 }
 
 // Settled says what became of a settlement.
@@ -126,10 +131,10 @@ type settlement struct {
 func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
 	k := row.EntityKey()
 	st := &settling{now: b.now, rnd: rnd, row: row, s: s}
-	if s.Outcome.Class == connectors.Waiting {
+	if k := s.waitsFor(); k != (EntityKey{}) {
 		// Looked at again here, in the transaction that puts the job to sleep, so
 		// that a record applied meanwhile is not waited for.
-		ls, err := b.tx.Links(b.ctx, b.client, []EntityKey{{s.Outcome.WaitEntity, s.Outcome.WaitKey}})
+		ls, err := b.tx.Links(b.ctx, b.client, []EntityKey{k})
 		if err != nil {
 			return err
 		}
@@ -151,6 +156,14 @@ func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
 		b.wake = append(b.wake, k)
 	}
 	return nil
+}
+
+// waitsFor is the record that the job waits for after this outcome, if any.
+func (s *Settlement) waitsFor() EntityKey {
+	if s.Outcome.Class == connectors.Waiting {
+		return EntityKey{s.Outcome.WaitEntity, s.Outcome.WaitKey}
+	}
+	return s.Reopen
 }
 
 func (b *settlement) store() error {
@@ -183,7 +196,11 @@ type settling struct {
 }
 
 // waitAgain is how long a job sleeps for another record before it looks itself.
-const waitAgain = time.Minute
+const (
+	waitAgain = time.Minute
+	// waitLong is the same for an optional reference of a record that stands already.
+	waitLong = 10 * time.Minute
+)
 
 func (x *settling) settle() {
 	row, o, f := x.row, x.s.Outcome, x.s.Flow
@@ -266,14 +283,28 @@ func (x *settling) confirm(newer bool) {
 			row.AppliedGeneration = row.Generation
 		}
 		row.close(ReasonNone)
-		if row.Gone && !removed {
+		switch {
+		case row.Gone && !removed:
 			row.Reason = ReasonIgnored
+		case !row.Gone && x.s.Reopen != (EntityKey{}):
+			x.sleepFor(x.s.Reopen)
 		}
 	case row.Gone && (f.OnDelete == "ignore" || !row.Applied()):
 		row.close(ReasonIgnored)
 	default:
 		row.State, row.Reason, row.DueAt = Ready, ReasonNone, x.now
 		row.RenamedFrom = ""
+	}
+}
+
+// sleepFor leaves a written row open until an optional reference is there.
+func (x *settling) sleepFor(k EntityKey) {
+	row := x.row
+	row.State, row.Reason, row.OpenSince = Ready, ReasonWaiting, x.now
+	row.WaitEntity, row.WaitKey = k.Entity, k.Key
+	row.DueAt = x.now
+	if !x.awaited {
+		row.DueAt = x.now.Add(waitLong)
 	}
 }
 

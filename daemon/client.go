@@ -1,0 +1,202 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"syncd/breaker"
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/ratelimit"
+)
+
+// client is one open client with its gate and breaker.
+type client struct {
+	name     string
+	plan     *ClientPlan
+	instance connectors.Instance
+	source   connectors.Source
+	target   connectors.Target
+	gate     *ratelimit.Gate
+	breaker  *breaker.Breaker
+	observer Observer
+	log      *slog.Logger
+	now      func() time.Time
+
+	// served is when the client last proved to be alive, in Unix microseconds; 0 never.
+	served   atomic.Int64
+	inFlight atomic.Int64
+}
+
+// errClosed says that a client's breaker is open.
+var errClosed = errors.New("the client's breaker is open")
+
+// suspension is how long refused credentials keep a client from being called
+// before one probe.
+const suspension = 5 * time.Minute
+
+// open opens a client as planned, with the pause that was stored for it.
+func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientState, baseDir string) (*client, error) {
+	c := &client{name: cp.Name, plan: cp, observer: d.opts.Observer, log: d.log.With("client", cp.Name), now: d.journal.Now}
+	gate, err := ratelimit.NewGate(cp.Name, cp.Gate, watched{d.journal, d.opts.Observer}, d.journal.Now, nil, d.log)
+	if err != nil {
+		return nil, err
+	}
+	c.gate = gate
+	c.breaker = breaker.New(cp.Name, cp.Breaker, func(_, to breaker.State, why breaker.Why) {
+		d.log.Warn("breaker changed", "client", cp.Name, "state", to.String(), "why", why.String())
+		d.opts.Observer.Breaker(cp.Name, to.String(), why.String())
+	})
+	for _, s := range stored {
+		if s.Client == cp.Name && s.PausedUntil.After(d.journal.Now()) {
+			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
+		}
+	}
+	c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: gate, Timeout: cp.Timeout,
+		Concurrency: cp.Concurrency, BaseDir: baseDir, Log: c.log, Now: d.journal.Now, UserAgent: d.opts.UserAgent})
+	if err != nil {
+		return nil, err
+	}
+	c.source, c.target = c.instance.Source(), c.instance.Target()
+	return c, nil
+}
+
+// watched is the journal as the store of pauses, with an observer beside it.
+type watched struct {
+	j *jobs.Journal
+	o Observer
+}
+
+func (w watched) SavePause(ctx context.Context, client string, p ratelimit.Pause) error {
+	w.o.Paused(client, p)
+	return w.j.SavePause(ctx, client, p)
+}
+
+// open waits until the client's gate is open and its breaker may let something through.
+func (c *client) open(ctx context.Context) error {
+	for {
+		now := c.now()
+		changed := c.gate.Changed()
+		st := c.gate.State(now)
+		if st.Open {
+			break
+		}
+		if err := wait(ctx, st.Pause.Until.Sub(now), changed); err != nil {
+			return err
+		}
+	}
+	if s := c.breaker.State(); s.State == breaker.Open {
+		if err := wait(ctx, time.Until(s.Until), nil); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// wait sleeps for d, at most a minute, or until changed is closed.
+func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
+	t := time.NewTimer(max(min(d, time.Minute), 0))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-changed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// read makes one call to the client's source under its breaker.
+func (c *client) read(ctx context.Context, fn func() error) (err error) {
+	call, err := c.breaker.Allow()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errClosed, err)
+	}
+	res := breaker.Result{Verdict: breaker.Failure, Err: "panic"}
+	defer func() { call.Done(res) }()
+	err = fn()
+	res = breaker.Result{Verdict: verdictOf(err)}
+	if err != nil {
+		res.Err = err.Error()
+	}
+	if res.Verdict == breaker.Success {
+		c.lives()
+	}
+	return err
+}
+
+func verdictOf(err error) breaker.Verdict {
+	var e *connectors.Error
+	switch {
+	case err == nil:
+		return breaker.Success
+	case errors.As(err, &e):
+		return verdict(e.Class)
+	default:
+		return breaker.Ignore
+	}
+}
+
+// verdict says what an outcome tells of its client: a refusal is a living
+// client, throttling is the pause's business.
+func verdict(c connectors.Class) breaker.Verdict {
+	switch c {
+	case connectors.Transient, connectors.Unknown:
+		return breaker.Failure
+	case connectors.Throttled, connectors.Paused, connectors.Auth, connectors.Waiting:
+		return breaker.Ignore
+	default:
+		return breaker.Success
+	}
+}
+
+func (c *client) lives() { c.served.Store(time.Now().UnixMicro()) }
+
+// lastServed is when the client last proved to be alive.
+func (c *client) lastServed() time.Time {
+	us := c.served.Load()
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// suspend closes the gate after refused credentials; one probe follows.
+func (c *client) suspend(ctx context.Context, code string) {
+	if !c.gate.State(c.now()).Open {
+		return
+	}
+	c.log.Error("the credentials are refused; the client is suspended, its jobs keep their attempts", "code", code, "probe_in", suspension)
+	if err := c.gate.Suspend(ctx, ratelimit.ReasonSuspended, "credentials refused: "+code, suspension); err != nil {
+		c.log.Error("storing the suspension failed", "error", err)
+	}
+}
+
+// throttled closes the gate after a refusal for quota that came in a form that
+// only the connector understood.
+func (c *client) throttled(ctx context.Context, o connectors.Outcome) {
+	now := c.now()
+	if !c.gate.State(now).Open {
+		return
+	}
+	c.gate.Observe(ctx, ratelimit.Signal{Throttled: true, RetryAfter: o.RetryAfter, HasRetryAfter: o.RetryAfter > 0,
+		Evidence: "refused for quota: " + o.Code}, now)
+}
+
+// ClientStatus is a client's gate and breaker at a moment.
+type ClientStatus struct {
+	Client   string
+	Gate     ratelimit.State
+	Breaker  breaker.Snapshot
+	InFlight int
+	Served   time.Time
+}
+
+func (c *client) status(now time.Time) ClientStatus {
+	return ClientStatus{Client: c.name, Gate: c.gate.State(now), Breaker: c.breaker.State(),
+		InFlight: int(c.inFlight.Load()), Served: c.lastServed()}
+}

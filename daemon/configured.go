@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"fmt"
+	"time"
+
+	"syncd/breaker"
+	"syncd/config"
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/mapping"
+	"syncd/ratelimit"
+)
+
+// PlanOf makes a plan of a checked configuration. now is where flows begin that
+// start now.
+func PlanOf(c *config.Config, now time.Time) (*Plan, error) {
+	p := &Plan{Clients: map[string]*ClientPlan{}, Flows: map[string]*FlowPlan{}, BaseDir: c.Dir}
+	for name, cc := range c.Clients {
+		p.Clients[name] = clientPlan(cc)
+	}
+	for name, cf := range c.Flows {
+		if !cf.Enabled {
+			continue
+		}
+		f, err := flowPlan(cf, now)
+		if err != nil {
+			return nil, fmt.Errorf("flow %s: %w", name, err)
+		}
+		p.Flows[name] = f
+	}
+	return p, nil
+}
+
+func clientPlan(c *config.Client) *ClientPlan {
+	g := ratelimit.Settings{Burst: c.Burst, MaxPause: c.MaxPause}
+	if !c.Rate.IsZero() {
+		g.Rate = c.Rate.PerSecond()
+	}
+	return &ClientPlan{
+		Name: c.Name, Settings: c.Settings, Gate: g, Concurrency: c.Concurrency, Timeout: c.Timeout,
+		Breaker: breaker.Settings{Window: c.Breaker.Window, MinCalls: c.Breaker.MinCalls, Ratio: c.Breaker.Ratio, OpenFor: c.Breaker.OpenFor},
+	}
+}
+
+func flowPlan(c *config.Flow, now time.Time) (*FlowPlan, error) {
+	prog, err := mapping.Compile(mapping.Source{Map: c.Map.Value, Key: c.Key.Value, Vars: c.Vars})
+	if err != nil {
+		return nil, err
+	}
+	f := &FlowPlan{Flow: *JobFlow(c), Source: c.From.Info, Every: c.From.Every, Page: c.From.Page, Program: prog}
+	switch {
+	case c.From.Start.All:
+		f.Start = connectors.Start{All: true}
+	case c.From.Start.Now:
+		f.Start = connectors.Start{From: now}
+	default:
+		f.Start = connectors.Start{From: c.From.Start.From}
+	}
+	return f, nil
+}
+
+// JobFlow is a configured flow as the journal and the lanes take it.
+func JobFlow(c *config.Flow) *jobs.Flow {
+	f := &jobs.Flow{
+		Name: c.Name, SourceClient: c.From.Client, Stream: c.From.Stream,
+		Client: c.To.Client, Entity: c.To.Entity, Strategy: c.To.Strategy, SettleTime: c.To.SettleTime,
+		Retry: jobs.Retry{MaxAttempts: c.Retry.MaxAttempts, InitialDelay: c.Retry.InitialDelay, MaxDelay: c.Retry.MaxDelay,
+			Multiplier: c.Retry.Multiplier, NoJitter: c.Retry.Jitter == "none", Timeout: c.Retry.Timeout, RetryFor: c.Retry.RetryFor},
+		MaxAge: c.MaxAge, CanRefresh: c.From.Info.CanFetch,
+		OnExisting: c.To.OnExisting, OnDelete: c.To.OnDelete, OnVanish: c.To.OnVanish, OnRename: c.To.OnRename,
+		OnMissing: c.To.OnMissing, OnFrozen: c.To.OnFrozen, OnExpire: c.OnExpire, CreateOnly: c.To.CreateOnly,
+	}
+	// A target that refuses older states by itself needs no waiting: a late write
+	// of ours can do no harm there.
+	if f.Strategy == connectors.NaturalKey && c.To.Info.Guarded {
+		f.SettleTime = 0
+	}
+	return f
+}

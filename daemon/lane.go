@@ -1,0 +1,223 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"syncd/breaker"
+	"syncd/jobs"
+	"syncd/upsert"
+)
+
+// lane writes to one target client: it claims due jobs while the client's gate
+// is open, applies them in units, and has their outcomes committed in groups.
+type lane struct {
+	d      *Daemon
+	client *client
+	flows  map[string]*jobs.Flow
+	doers  map[string]*upsert.Strategy
+	batch  int // the largest unit of any flow
+	log    *slog.Logger
+	misses *misses
+
+	woken chan struct{}
+	slots chan struct{}
+
+	mu      sync.Mutex
+	rows    map[jobs.RowID]bool
+	records map[jobs.EntityKey]bool
+
+	settler *settler
+}
+
+// mostClaimed bounds the jobs of one claim, and so what is in doubt after a crash.
+const mostClaimed = 1000
+
+func newLane(d *Daemon, c *client, plan *Plan, flows map[string]*jobs.Flow) (*lane, error) {
+	l := &lane{d: d, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, log: c.log,
+		woken: make(chan struct{}, 1), slots: make(chan struct{}, max(c.plan.Concurrency, 1)),
+		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, misses: newMisses()}
+	if c.target == nil {
+		return nil, fmt.Errorf("client %s cannot be written to", c.name)
+	}
+	for name, f := range flows {
+		e, err := c.target.Entity(f.Entity)
+		if err != nil {
+			return nil, fmt.Errorf("flow %s: %w", name, err)
+		}
+		s, err := upsert.New(f, e, d.journal, d.journal.Now)
+		if err != nil {
+			return nil, fmt.Errorf("flow %s: %w", name, err)
+		}
+		l.doers[name] = s
+		l.batch = max(l.batch, s.MaxBatch())
+	}
+	l.settler = newSettler(l)
+	return l, nil
+}
+
+// wake makes the lane look for due jobs at once.
+func (l *lane) wake() {
+	select {
+	case l.woken <- struct{}{}:
+	default:
+	}
+}
+
+// run claims and dispatches until soft ends, then waits for what is under way.
+func (l *lane) run(soft, hard context.Context) {
+	settled := make(chan struct{})
+	go func() {
+		l.settler.run(hard)
+		close(settled)
+	}()
+	var units sync.WaitGroup
+	for soft.Err() == nil {
+		if !l.turn(soft, hard, &units) {
+			break
+		}
+	}
+	units.Wait()
+	l.settler.end()
+	<-settled
+}
+
+// turn is one look for due jobs; it returns false when soft has ended.
+func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
+	if l.client.open(soft) != nil {
+		return false
+	}
+	free := cap(l.slots) - len(l.slots)
+	if free == 0 {
+		return l.rest(soft, time.Second)
+	}
+	limit := min(free*l.batch, mostClaimed)
+	if l.client.breaker.State().State != breaker.Closed {
+		limit = 1 // a probe
+	}
+	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.client.name, Limit: limit, Flows: l.flows,
+		Busy: l.busy, InFlight: l.underWay()})
+	if err != nil {
+		if soft.Err() != nil {
+			// A claim that was stored meanwhile is found at the next start.
+			return false
+		}
+		l.log.Error("claiming jobs failed; nothing is sent", "error", err)
+		l.recover(soft)
+		return l.rest(soft, time.Second)
+	}
+	if len(got.Jobs)+got.Refreshed+got.Expired > 0 {
+		l.d.opts.Observer.Claimed(l.client.name, len(got.Jobs), got.Refreshed, got.Expired)
+	}
+	if len(got.Jobs) == 0 {
+		return l.rest(soft, l.untilDue(soft))
+	}
+	for _, u := range l.units(got.Jobs) {
+		l.start(hard, u, units)
+	}
+	return true
+}
+
+// recover settles claims of this daemon whose commit was never confirmed. It
+// is called only when nothing is under way, else at the next turn.
+func (l *lane) recover(ctx context.Context) {
+	if l.underWay() > 0 {
+		return
+	}
+	if _, err := l.d.journal.RecoverOwn(ctx, l.client.name, l.flows); err != nil && ctx.Err() == nil {
+		l.log.Error("taking back unconfirmed claims failed", "error", err)
+	}
+}
+
+// untilDue is how long the lane may rest: until the next due job, at most a
+// second, because the command line may have made one due.
+func (l *lane) untilDue(ctx context.Context) time.Duration {
+	next, err := l.d.journal.NextDue(ctx, l.client.name)
+	if err != nil || next.IsZero() {
+		return time.Second
+	}
+	return min(max(next.Sub(l.d.journal.Now()), 20*time.Millisecond), time.Second)
+}
+
+// rest waits to be woken, for d at most.
+func (l *lane) rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-l.woken:
+	case <-t.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// unit is what is written in one go: a batch of one flow, or one job.
+type unit struct {
+	flow *jobs.Flow
+	jobs []*jobs.Job
+}
+
+// units groups claimed jobs by flow into what their strategies take at once.
+func (l *lane) units(js []*jobs.Job) []unit {
+	var out []unit
+	open := map[string]int{}
+	for _, jb := range js {
+		most := l.doers[jb.Flow].MaxBatch()
+		if i, ok := open[jb.Flow]; ok && len(out[i].jobs) < most && !jb.Solo {
+			out[i].jobs = append(out[i].jobs, jb)
+			continue
+		}
+		out = append(out, unit{flow: l.flows[jb.Flow], jobs: []*jobs.Job{jb}})
+		if !jb.Solo {
+			open[jb.Flow] = len(out) - 1
+		}
+	}
+	return out
+}
+
+// start applies a unit as soon as a slot is free.
+func (l *lane) start(hard context.Context, u unit, units *sync.WaitGroup) {
+	l.mu.Lock()
+	for _, jb := range u.jobs {
+		l.rows[jb.RowID], l.records[jb.EntityKey()] = true, true
+	}
+	l.mu.Unlock()
+	l.client.inFlight.Add(int64(len(u.jobs)))
+	l.slots <- struct{}{}
+	units.Add(1)
+	go func() {
+		defer units.Done()
+		ss := l.apply(hard, u)
+		<-l.slots
+		l.settler.add(ss)
+		l.wake()
+	}()
+}
+
+func (l *lane) busy(id jobs.RowID, k jobs.EntityKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rows[id] || l.records[k]
+}
+
+func (l *lane) underWay() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.rows)
+}
+
+// over forgets jobs that are settled.
+func (l *lane) over(ss []jobs.Settlement) {
+	l.mu.Lock()
+	for _, s := range ss {
+		delete(l.rows, s.Job.RowID)
+		delete(l.records, s.Job.EntityKey())
+	}
+	l.mu.Unlock()
+	l.client.inFlight.Add(int64(-len(ss)))
+	l.wake()
+}

@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/mapping"
+)
+
+// deaths is how often the mapping of one page may end the process before its
+// events are mapped one at a time, and then how often one event may.
+const deaths = 3
+
+// mapPage maps the events of a page. The beginning is counted durably first, so
+// that an event whose mapping kills the process (it may eat all memory) is
+// found: after three beginnings without an end the events are begun one at a
+// time, and the one that is begun and never ended becomes a dead letter.
+func (d *Daemon) mapPage(ctx context.Context, f *FlowPlan, fs jobs.FlowState, page connectors.Page) ([]jobs.Item, error) {
+	if len(page.Events) == 0 {
+		return nil, nil
+	}
+	before, err := d.journal.BeginPage(ctx, f.Name, "")
+	if err != nil {
+		return nil, err
+	}
+	items := make([]jobs.Item, len(page.Events))
+	if before.PageStarts < deaths {
+		err := each(len(items), func(i int) { items[i] = d.mapEvent(ctx, f, page, page.Events[i]) })
+		return items, firstErr(err, ctx.Err())
+	}
+	d.log.Warn("mapping a page has ended the daemon before; its events are mapped one at a time", "flow", f.Name, "starts", before.PageStarts)
+	begun, suspect := readSuspect(before.Suspect)
+	for i, ev := range page.Events {
+		n := 1
+		if suspect != "" && suspect == ev.SourceID {
+			if n = begun + 1; n > deaths {
+				items[i] = rejected(f, page, ev, "mapping this event has ended the daemon; see its log")
+				continue
+			}
+		}
+		if _, err := d.journal.BeginPage(ctx, f.Name, fmt.Sprintf("%d %s", n, ev.SourceID)); err != nil {
+			return nil, err
+		}
+		items[i] = d.mapEvent(ctx, f, page, ev)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return items, nil
+}
+
+// readSuspect takes apart what is stored of the event that was begun last: how
+// often, and its source id.
+func readSuspect(s string) (int, string) {
+	n, id, ok := strings.Cut(s, " ")
+	count, err := strconv.Atoi(n)
+	if !ok || err != nil {
+		return 0, ""
+	}
+	return count, id
+}
+
+// mapEvent maps one event; what goes wrong with it stays with it.
+func (d *Daemon) mapEvent(ctx context.Context, f *FlowPlan, page connectors.Page, ev connectors.Event) jobs.Item {
+	if ev.Problem != "" {
+		return rejected(f, page, ev, ev.Problem)
+	}
+	if ev.SourceID == "" {
+		return rejected(f, page, ev, "the record has no id")
+	}
+	it := item(f, page, ev)
+	if ev.Gone {
+		return it
+	}
+	pairs, err := f.Program.Map(ctx, ev.Body, mapping.Meta{SourceID: ev.SourceID, Stream: f.Stream,
+		Version: it.Version, ChangedAt: ev.ChangedAt, Observed: page.Observed})
+	if err != nil {
+		return rejected(f, page, ev, err.Error())
+	}
+	it.Pairs = make([]jobs.Pair, len(pairs))
+	for i, p := range pairs {
+		it.Pairs[i] = jobs.Pair{Key: p.Key, Body: p.Body}
+	}
+	return it
+}
+
+// clockSlack is how far a version may lie beyond the source's own clock.
+const clockSlack = 5 * time.Minute
+
+func item(f *FlowPlan, page connectors.Page, ev connectors.Event) jobs.Item {
+	it := jobs.Item{SourceID: ev.SourceID, Version: ev.Version, Observed: page.Observed, ChangedAt: ev.ChangedAt,
+		Gone: ev.Gone, Log: f.Source.Log}
+	// A version far in the future would make every later state look old.
+	if f.Source.VersionIsTime && !page.ServerTime.IsZero() && it.Version > page.ServerTime.Add(clockSlack).UnixMicro() {
+		it.Version = page.ServerTime.UnixMicro()
+	}
+	if !page.ServerTime.IsZero() && it.ChangedAt.After(page.ServerTime.Add(clockSlack)) {
+		it.ChangedAt = page.ServerTime
+	}
+	return it
+}
+
+func rejected(f *FlowPlan, page connectors.Page, ev connectors.Event, problem string) jobs.Item {
+	it := item(f, page, ev)
+	it.Problem, it.Raw, it.Gone = problem, ev.Body, false
+	return it
+}
+
+// each runs fn for 0 to n-1 on as many goroutines as there are processors.
+func each(n int, fn func(i int)) (err error) {
+	workers := min(runtime.GOMAXPROCS(0), n)
+	if workers <= 1 {
+		for i := range n {
+			fn(i)
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	var once sync.Once
+	for w := range workers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			defer func() {
+				if r := recover(); r != nil {
+					once.Do(func() { err = fmt.Errorf("mapping panicked: %v", r) })
+				}
+			}()
+			for i := w; i < n; i += workers {
+				fn(i)
+			}
+		}()
+	}
+	wg.Wait()
+	return err
+}
+
+func firstErr(errs ...error) error {
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"syncd/breaker"
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/mapping"
+	"syncd/ratelimit"
+)
+
+// Plan is what a daemon runs: the configuration, checked and compiled.
+type Plan struct {
+	Clients map[string]*ClientPlan
+	Flows   map[string]*FlowPlan
+	// BaseDir is the folder of the configuration file.
+	BaseDir string
+}
+
+// ClientPlan is one client.
+type ClientPlan struct {
+	Name        string
+	Settings    connectors.Settings
+	Gate        ratelimit.Settings
+	Breaker     breaker.Settings
+	Concurrency int
+	Timeout     time.Duration
+}
+
+// FlowPlan is one flow: the journal's rules for it, and how its stream is read.
+type FlowPlan struct {
+	jobs.Flow
+	Source  connectors.StreamInfo
+	Every   time.Duration
+	Start   connectors.Start
+	Page    int
+	Program *mapping.Program
+}
+
+// targets returns the flows that write to a client, by name.
+func (p *Plan) targets(client string) map[string]*jobs.Flow {
+	out := map[string]*jobs.Flow{}
+	for _, f := range p.Flows {
+		if f.Client == client {
+			out[f.Name] = &f.Flow
+		}
+	}
+	return out
+}
+
+// sources returns the flows that read from a client, in order of their names.
+func (p *Plan) sources(client string) []*FlowPlan {
+	var out []*FlowPlan
+	for _, f := range p.Flows {
+		if f.SourceClient == client {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b *FlowPlan) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// JobFlows returns the journal's rules of every flow.
+func (p *Plan) JobFlows() map[string]*jobs.Flow {
+	out := make(map[string]*jobs.Flow, len(p.Flows))
+	for n, f := range p.Flows {
+		out[n] = &f.Flow
+	}
+	return out
+}
+
+// Entity returns what a client's connector says of an entity.
+func (c *ClientPlan) Entity(name string) (connectors.EntityInfo, error) {
+	for _, e := range c.Settings.Entities() {
+		if e.Name == name {
+			return e, nil
+		}
+	}
+	return connectors.EntityInfo{}, fmt.Errorf("client %s has no entity %q", c.Name, name)
+}

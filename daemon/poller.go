@@ -1,0 +1,204 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+// poller reads one flow's stream: pull, map, admit.
+type poller struct {
+	d      *Daemon
+	client *client
+	flow   *FlowPlan
+	wake   func(target string)
+	log    *slog.Logger
+
+	failures int
+	lastErr  string
+}
+
+func newPoller(d *Daemon, c *client, f *FlowPlan, wake func(string)) *poller {
+	return &poller{d: d, client: c, flow: f, wake: wake, log: d.log.With("flow", f.Name)}
+}
+
+// run polls until soft ends. A page under way is given up then: its cursor has
+// not moved, so it will be pulled again.
+func (p *poller) run(soft, hard context.Context) {
+	for soft.Err() == nil {
+		more, err := p.drain(soft)
+		switch {
+		case soft.Err() != nil:
+			return
+		case err != nil:
+			p.failed(soft, err)
+		default:
+			p.recovered()
+			if !more {
+				sleep(soft, p.flow.Every)
+			}
+		}
+	}
+}
+
+// pulled is a page, or why there is none.
+type pulled struct {
+	page connectors.Page
+	from json.RawMessage
+	err  error
+}
+
+// drain pulls page after page until the stream has no more. The next page is
+// pulled while one is mapped and admitted; it counts for nothing until that
+// one's cursor is stored.
+func (p *poller) drain(ctx context.Context) (more bool, err error) {
+	if err := p.client.open(ctx); err != nil {
+		return false, err
+	}
+	fs, err := p.d.journal.Cursor(ctx, p.flow.Name)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := p.pull(ctx, fs.Cursor)
+	for {
+		var got pulled
+		select {
+		case got = <-next:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		if got.err != nil {
+			return false, got.err
+		}
+		if got.page.More {
+			next = p.pull(ctx, got.page.Next)
+		}
+		err := p.take(ctx, fs, got)
+		if errors.Is(err, jobs.ErrCursorMoved) || errors.Is(err, jobs.ErrCommitUnknown) {
+			return true, nil // read the cursor again and go on from there
+		}
+		if err != nil || !got.page.More {
+			return false, err
+		}
+		fs = jobs.FlowState{Flow: fs.Flow, Cursor: got.page.Next, Epoch: fs.Epoch}
+	}
+}
+
+// pull asks the source for the page after cursor.
+func (p *poller) pull(ctx context.Context, cursor json.RawMessage) <-chan pulled {
+	out := make(chan pulled, 1)
+	go func() {
+		observed := p.d.journal.Now()
+		begun := time.Now()
+		var page connectors.Page
+		err := p.client.read(ctx, func() (err error) {
+			page, err = p.client.source.Pull(ctx, connectors.PullRequest{Stream: p.flow.Stream, Cursor: cursor,
+				Start: p.flow.Start, Limit: p.flow.Page})
+			return err
+		})
+		page.Observed = observed
+		p.d.opts.Observer.Pulled(p.flow, len(page.Events), time.Since(begun), err)
+		out <- pulled{page: page, from: cursor, err: err}
+	}()
+	return out
+}
+
+// take maps a page and admits it.
+func (p *poller) take(ctx context.Context, fs jobs.FlowState, got pulled) error {
+	for _, n := range got.page.Notes {
+		p.log.Warn("remark of the source", "client", p.client.name, "note", n)
+	}
+	if len(got.page.Events) == 0 && string(got.page.Next) == string(got.from) {
+		return nil
+	}
+	items, err := p.d.mapPage(ctx, p.flow, fs, got.page)
+	if err != nil {
+		return err
+	}
+	return p.admit(ctx, jobs.Admission{Flow: &p.flow.Flow, Move: true, From: got.from, Next: got.page.Next, Items: items})
+}
+
+func (p *poller) admit(ctx context.Context, ad jobs.Admission) error {
+	sum, err := p.d.journal.Admit(ctx, ad)
+	if err != nil {
+		return err
+	}
+	p.d.admitted(p.flow, sum)
+	if sum.New+sum.Changed+sum.Gone > 0 {
+		p.wake(p.flow.Client)
+	}
+	return nil
+}
+
+// admitted tells of an admission.
+func (d *Daemon) admitted(f *FlowPlan, sum jobs.Admitted) {
+	d.opts.Observer.Admitted(f, sum)
+	if sum.Events == 0 {
+		return
+	}
+	level := slog.LevelDebug
+	if sum.New+sum.Changed+sum.Gone+sum.Rejected+sum.Collided > 0 {
+		level = slog.LevelInfo
+	}
+	d.log.Log(context.Background(), level, "read", "flow", f.Name, "events", sum.Events, "records", sum.Pairs, "new", sum.New,
+		"changed", sum.Changed, "unchanged", sum.Unchanged, "older", sum.Older, "gone", sum.Gone,
+		"rejected", sum.Rejected, "collided", sum.Collided)
+}
+
+// failed waits after a poll that failed: for the gate if that is why, else with
+// full jitter up to a minute, or as long as the server asked.
+func (p *poller) failed(ctx context.Context, err error) {
+	var e *connectors.Error
+	floor := time.Duration(0)
+	if errors.As(err, &e) {
+		floor = e.RetryAfter
+		if e.Class == connectors.Auth {
+			p.client.suspend(ctx, e.Code)
+		}
+		if e.Class == connectors.Throttled {
+			p.client.throttled(ctx, e.Outcome)
+		}
+		if e.Class == connectors.Paused {
+			p.client.open(ctx) //nolint:errcheck // ends with the context, which run looks at
+			return
+		}
+	}
+	if errors.Is(err, errClosed) {
+		sleep(ctx, time.Second)
+		return
+	}
+	retry := jobs.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}
+	d := max(retry.Delay(p.failures, floor, rand.Float64), 100*time.Millisecond)
+	p.failures++
+	if err.Error() != p.lastErr || p.failures%20 == 0 {
+		p.log.Warn("reading failed; the cursor stays where it is", "client", p.client.name, "stream", p.flow.Stream,
+			"error", err, "failures", p.failures)
+		p.lastErr = err.Error()
+	}
+	sleep(ctx, d)
+}
+
+func (p *poller) recovered() {
+	if p.failures > 0 {
+		p.log.Info("reading works again", "client", p.client.name, "stream", p.flow.Stream, "failures", p.failures)
+	}
+	p.failures, p.lastErr = 0, ""
+}
+
+// sleep waits for d or for ctx to end.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

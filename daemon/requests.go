@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+// requestEvery is how often a source client looks for requests to it.
+const requestEvery = time.Second
+
+// serveRequests answers durable wishes for the present state of a source's
+// records: a job too old to be sent, a dead letter that is to be mapped again.
+func (d *Daemon) serveRequests(soft, hard context.Context, c *client, plan *Plan, wake func(string)) {
+	for soft.Err() == nil {
+		if c.open(soft) != nil {
+			return
+		}
+		rs, err := d.journal.Requests(soft, c.name, 50)
+		if err != nil && soft.Err() == nil {
+			d.log.Warn("reading requests failed", "client", c.name, "error", err)
+		}
+		for _, r := range rs {
+			if soft.Err() != nil {
+				return
+			}
+			if !d.serve(soft, c, plan, r, wake) {
+				break
+			}
+		}
+		if len(rs) < 50 {
+			sleep(soft, requestEvery)
+		}
+	}
+}
+
+// serve answers one request; it returns false when the client cannot be asked now.
+func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, r jobs.Request, wake func(string)) bool {
+	f := plan.Flows[r.Flow]
+	if f == nil || f.SourceClient != c.name {
+		return d.putOff(ctx, r, time.Hour)
+	}
+	ev, observed, err := d.present(ctx, c, f, r)
+	var e *connectors.Error
+	switch {
+	case errors.Is(err, errNothing):
+		if err := d.journal.DropRequest(ctx, r.ID); err != nil {
+			d.log.Warn("removing a request failed", "flow", r.Flow, "key", r.Key, "error", err)
+		}
+		return true
+	case errors.As(err, &e) && e.Class == connectors.Invalid:
+		d.log.Warn("the source cannot give a record that was asked for", "flow", r.Flow, "key", r.Key, "error", err)
+		return d.putOff(ctx, r, 10*time.Minute)
+	case err != nil:
+		if ctx.Err() == nil {
+			d.log.Warn("reading a record again failed", "flow", r.Flow, "key", r.Key, "error", err)
+			d.putOff(ctx, r, time.Minute)
+		}
+		return false
+	}
+	page := connectors.Page{Events: []connectors.Event{ev}, Observed: observed}
+	it := d.mapEvent(ctx, f, page, ev)
+	it.Refresh = true
+	sum, err := d.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: []jobs.Item{it}, Requests: []int64{r.ID}})
+	if err != nil {
+		d.log.Warn("admitting a record that was asked for failed", "flow", r.Flow, "key", r.Key, "error", err)
+		return d.putOff(ctx, r, time.Minute)
+	}
+	d.admitted(f, sum)
+	wake(f.Client)
+	return true
+}
+
+func (d *Daemon) putOff(ctx context.Context, r jobs.Request, by time.Duration) bool {
+	if err := d.journal.PostponeRequest(ctx, r.ID, by); err != nil && ctx.Err() == nil {
+		d.log.Warn("putting off a request failed", "flow", r.Flow, "key", r.Key, "error", err)
+	}
+	return true
+}
+
+// errNothing says that a request has become pointless.
+var errNothing = errors.New("nothing to do")
+
+// present reads a record's present state: from the source if it can be asked
+// for one record, else, to map an event again, from the journal.
+func (d *Daemon) present(ctx context.Context, c *client, f *FlowPlan, r jobs.Request) (connectors.Event, time.Time, error) {
+	observed := d.journal.Now()
+	if f.Source.CanFetch {
+		var ev connectors.Event
+		err := c.read(ctx, func() (err error) {
+			ev, err = c.source.Fetch(ctx, f.Stream, r.SourceID)
+			return err
+		})
+		return ev, observed, err
+	}
+	det, ok, err := d.journal.Get(ctx, jobs.RowID{Flow: r.Flow, Key: r.Key})
+	if err != nil {
+		return connectors.Event{}, observed, err
+	}
+	if !ok || r.Kind != jobs.Remap || !det.Row.Unmapped() || len(det.Row.Body) == 0 {
+		return connectors.Event{}, observed, errNothing
+	}
+	return connectors.Event{SourceID: det.Row.SourceID, Version: det.Row.Desired.Version, ChangedAt: det.Row.ChangedAt,
+		Body: det.Row.Body}, observed, nil
+}

@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+// settler commits a lane's outcomes in groups: whatever came together while the
+// last group was being committed.
+type settler struct {
+	lane *lane
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	queue   []jobs.Settlement
+	ended   bool
+	arrived chan struct{}
+}
+
+// mostSettled bounds one group.
+const mostSettled = 1000
+
+func newSettler(l *lane) *settler {
+	return &settler{lane: l, log: l.log, arrived: make(chan struct{}, 1)}
+}
+
+func (s *settler) add(ss []jobs.Settlement) {
+	s.mu.Lock()
+	s.queue = append(s.queue, ss...)
+	s.mu.Unlock()
+	s.signal()
+}
+
+// end makes run return once the queue is empty.
+func (s *settler) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *settler) signal() {
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+}
+
+func (s *settler) take() (group []jobs.Settlement, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.queue), mostSettled)
+	group = s.queue[:n:n]
+	s.queue = s.queue[n:]
+	return group, s.ended
+}
+
+// run commits groups until end. An outcome that cannot be stored is tried again
+// until hard ends; what is left then is found in its claim at the next start.
+func (s *settler) run(hard context.Context) {
+	for {
+		group, ended := s.take()
+		switch {
+		case len(group) > 0:
+			s.commit(hard, group)
+		case ended:
+			return
+		default:
+			<-s.arrived
+		}
+	}
+}
+
+func (s *settler) commit(hard context.Context, group []jobs.Settlement) {
+	defer s.lane.over(group)
+	// A stop cuts writes off, and their outcomes are worth storing even then.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(hard), time.Minute)
+	defer cancel()
+	for n := 0; ; n++ {
+		out, err := s.lane.d.journal.Settle(ctx, s.lane.client.name, group)
+		if err == nil {
+			s.tell(group, out)
+			return
+		}
+		s.log.Error("storing outcomes failed; tried again", "jobs", len(group), "error", err)
+		if hard.Err() != nil && n > 2 {
+			return
+		}
+		if ctx.Err() != nil {
+			cancel()
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(hard), time.Minute)
+		}
+		sleep(ctx, min(time.Duration(n+1)*200*time.Millisecond, 5*time.Second))
+	}
+}
+
+// tell reports settled jobs to observer and log. Successes are counted, not logged.
+func (s *settler) tell(group []jobs.Settlement, out []jobs.Settled) {
+	for i, o := range out {
+		g := group[i]
+		s.lane.d.opts.Observer.Settled(g.Flow, o, g.Outcome, g.Took)
+		if o.Fenced {
+			s.log.Warn("an outcome came after its claim was taken back; nothing was changed", "flow", o.Flow, "key", o.Key)
+			continue
+		}
+		level := slog.LevelDebug
+		switch {
+		case o.State == jobs.Dead:
+			level = slog.LevelError
+		case g.Outcome.Class == connectors.Unknown, g.Outcome.Class == connectors.Transient, g.Outcome.Class == connectors.Conflict, g.Outcome.Class == connectors.Missing:
+			level = slog.LevelWarn
+		}
+		if !s.log.Enabled(context.Background(), level) {
+			continue
+		}
+		args := []any{"flow", o.Flow, "key", o.Key, "attempt", g.Job.Number, "class", g.Outcome.Class, "state", o.State}
+		if g.Outcome.Code != "" {
+			args = append(args, "code", g.Outcome.Code)
+		}
+		if g.Outcome.Message != "" {
+			args = append(args, "message", g.Outcome.Message)
+		}
+		if o.State == jobs.Ready {
+			args = append(args, "next", o.DueAt.Format(time.RFC3339))
+		}
+		s.log.Log(context.Background(), level, "write", args...)
+	}
+}

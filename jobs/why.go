@@ -1,0 +1,160 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+
+	"syncd/connectors"
+)
+
+// Explanation says where a job stands, why, since when, and what comes next.
+type Explanation struct {
+	// State is running, ready, done, dead or held.
+	State string
+	// Reason is a word: a Reason, or "paused" or "breaker" for a client's gate.
+	Reason string
+	// Text says it in a sentence.
+	Text string
+	// Since is when this began; zero when unknown.
+	Since time.Time
+	// Until is when the next step is due; zero when none is planned.
+	Until time.Time
+	// Next says what happens then, or what a person can do.
+	Next string
+}
+
+// Surroundings is what beyond its row decides over a job.
+type Surroundings struct {
+	// Running names its attempt under way, begun at RunningSince.
+	Running      *ClaimedJob
+	RunningSince time.Time
+	// Target and Source are the gates of the clients it writes to and is read from.
+	Target, Source ClientState
+	// Flow is nil when the flow is not in the configuration.
+	Flow *Flow
+}
+
+// Why explains a row at a moment.
+func Why(row *Row, s Surroundings, now time.Time) Explanation {
+	e := Explanation{State: string(row.State), Reason: string(row.Reason)}
+	if s.Running != nil {
+		e.State, e.Reason, e.Since = "running", "", s.RunningSince
+		e.Text = fmt.Sprintf("attempt %d is being written", s.Running.Attempt)
+		e.Next = "its outcome is stored when the target answers"
+		return e
+	}
+	switch row.State {
+	case Done:
+		whyDone(row, &e)
+	case Dead, Held:
+		whyDead(row, s, &e)
+	default:
+		whyReady(row, s, now, &e)
+	}
+	if row.Unresolved() && row.State != Ready {
+		e.Text += fmt.Sprintf("; a write sent no later than %s is in doubt", stampText(row.UnresolvedAt))
+	}
+	return e
+}
+
+func whyDone(row *Row, e *Explanation) {
+	e.Since = row.AppliedAt
+	e.Next = "nothing, until the source has a newer version"
+	switch row.Reason {
+	case ReasonIgnored:
+		e.Text = "the record is gone at the source, and the flow says that nothing is to be done"
+		if !row.Gone {
+			e.Text = "the target's record is left as it is, as the flow says (" + string(row.LastClass) + ")"
+		}
+		e.Since = row.LastAt
+	case ReasonSuperseded:
+		e.Text = "a newer state of the record has taken its place"
+	case ReasonDiscarded:
+		e.Text = "a person gave it up"
+		e.Since = row.LastAt
+	case ReasonRenamed:
+		e.Text = "the record has another key now"
+	case ReasonExpired:
+		e.Text = "it was too old to be sent and was dropped, as the flow says"
+		e.Since = row.LastAt
+	default:
+		e.Text = "the target confirmed the desired state"
+		if row.LastClass == connectors.Stale {
+			e.Text = "the target holds a newer version"
+		}
+	}
+}
+
+func whyDead(row *Row, s Surroundings, e *Explanation) {
+	e.Since = row.LastAt
+	e.Text = row.LastMessage
+	if e.Text == "" {
+		e.Text = string(row.LastClass)
+	}
+	e.Next = "a newer version of the record heals it; or mend the cause and run: syncd replay " + row.RowID.String()
+	switch row.Reason {
+	case ReasonMapping:
+		e.Text = "its event could not be mapped: " + e.Text
+	case ReasonExpired:
+		if s.Flow != nil && !s.Flow.CanRefresh {
+			e.Next = "a newer version of the record heals it; its source cannot be asked for one record"
+		}
+	}
+	if s.Flow == nil {
+		e.Next = "its flow is not in the configuration"
+	}
+}
+
+func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
+	e.Since, e.Until = row.OpenSince, row.DueAt
+	e.Next = fmt.Sprintf("attempt %d", row.Attempt+1)
+	if s.Flow == nil {
+		e.Reason, e.Text, e.Next, e.Until = "no_flow", "its flow is not in the configuration", "nothing until the flow is configured again", time.Time{}
+		return
+	}
+	switch row.Reason {
+	case ReasonRetry:
+		e.Text = fmt.Sprintf("attempt %d failed (%s)", row.Attempt, failure(row))
+	case ReasonUnresolved:
+		e.Text = fmt.Sprintf("a write sent no later than %s is in doubt (%s)", stampText(row.UnresolvedAt), failure(row))
+		e.Next = "find out whether it was done, before anything is sent again"
+	case ReasonThrottled:
+		e.Text = "the client could not be called (" + failure(row) + "); no attempt was used up"
+	case ReasonAuth:
+		e.Text = "the client's credentials were refused; no attempt was used up"
+	case ReasonWaiting:
+		e.Text = fmt.Sprintf("waits for %s %s in the target", row.WaitEntity, row.WaitKey)
+		e.Next = "sent as soon as that record is applied; looked for again when due"
+	case ReasonRefresh:
+		e.Text = fmt.Sprintf("older than max_age %s; its present state is asked for", s.Flow.MaxAge)
+		e.Next = "sent as a new generation when the source has answered"
+		if s.Source.PausedUntil.After(now) {
+			e.Reason, e.Until = "paused", s.Source.PausedUntil
+			e.Text += fmt.Sprintf("; the source client %s is paused (%s)", s.Source.Client, s.Source.Reason)
+		}
+		return
+	default:
+		e.Text = "due"
+	}
+	// The gate of the target outlasts whatever the row itself waits for.
+	if s.Target.PausedUntil.After(now) && s.Target.PausedUntil.After(e.Until) {
+		e.Reason, e.Until = "paused", s.Target.PausedUntil
+		e.Text += fmt.Sprintf("; client %s is paused (%s: %s)", s.Target.Client, s.Target.Reason, s.Target.Evidence)
+	}
+	if !e.Until.After(now) {
+		e.Text += "; written when the client has a slot free and the daemon runs"
+	}
+}
+
+func failure(row *Row) string {
+	s := string(row.LastClass)
+	if row.LastCode != "" {
+		s += ", " + row.LastCode
+	}
+	if row.LastMessage != "" {
+		s += ": " + row.LastMessage
+	}
+	return s
+}
+
+func stampText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
