@@ -168,9 +168,9 @@ func (b *binder) scalarText(f *Field, n *Node, at place) (string, bool) {
 	case n.Kind == Null && n.Text == "":
 		b.list.unreadable(at, "no value; give %s, or take the key out", article(f.Type))
 	case n.Kind == Null:
-		b.list.unreadable(at, "expected %s, not null; quote it if the word is meant", f.Type)
+		b.list.unreadable(at, "expected %s, not null; quote it if the word is meant", article(f.Type))
 	default:
-		b.list.unreadable(at, "expected %s, not %s", f.Type, what(n))
+		b.list.unreadable(at, "expected %s, not %s", article(f.Type), what(n))
 	}
 	return "", false
 }
@@ -244,7 +244,7 @@ func (b *binder) strings(f *Field, n *Node, at place, p *[]string) {
 		return
 	}
 	*p = nil
-	b.eachItem(n, at, func(v *Node, at place) {
+	b.eachItem(f, n, at, func(v *Node, at place) {
 		if s, ok := b.plainText(f, v, at); ok {
 			*p = append(*p, s)
 		}
@@ -310,7 +310,7 @@ func (b *binder) structText(f *Field, s *Set, p TextFielder, n *Node, at place) 
 }
 
 func (b *binder) eachEntry(f *Field, n *Node, at place, each func(key string, v *Node, at place)) {
-	if n.Kind == Null && n.Text == "" {
+	if b.empty(f, n, at) {
 		return
 	}
 	if n.Kind != Mapping {
@@ -322,14 +322,25 @@ func (b *binder) eachEntry(f *Field, n *Node, at place, each func(key string, v 
 		if f.nameRule != nil && !f.nameRule.MatchString(e.Key) {
 			c.pos = e.KeyPos
 			b.list.unreadable(c, "the name %q cannot be used; expected %s", short(e.Key), f.NameWhat)
-			continue
+			// Its content is read all the same, to find every mistake at once.
 		}
 		each(e.Key, e.Value, c)
 	}
 }
 
-func (b *binder) eachItem(n *Node, at place, each func(v *Node, at place)) {
-	if n.Kind == Null && n.Text == "" {
+// empty tells whether a list or a map holds nothing, and reports it if something is required.
+func (b *binder) empty(f *Field, n *Node, at place) bool {
+	if n.Kind == Scalar || n.Kind == Null && n.Text != "" || len(n.Entries)+len(n.Items) > 0 {
+		return false
+	}
+	if f.Required {
+		b.list.unreadable(at, "empty; %s", wanted(f))
+	}
+	return n.Kind == Null
+}
+
+func (b *binder) eachItem(f *Field, n *Node, at place, each func(v *Node, at place)) {
+	if b.empty(f, n, at) {
 		return
 	}
 	if n.Kind != Sequence {

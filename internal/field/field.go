@@ -255,7 +255,8 @@ func (s *Set) Var(p Value, name, typ, doc string, opts ...Option) {
 		bind: func(b *binder, f *Field, n *Node, at place) { b.value(f, n, at, p) }}, opts)
 }
 
-// Struct declares a field that is a mapping with declared fields of its own.
+// Struct declares a field that is a mapping with declared fields of its own. One that is left out is read like an empty one: its defaults are
+// set, fields required in it are missed, and its Validate is called; Report.Given tells there whether anything was given.
 func (s *Set) Struct(p Fielder, name, doc string, opts ...Option) {
 	sub := Declare(p)
 	s.add(&Field{Name: name, Doc: doc, Kind: KindStruct, Type: "mapping", check: noDefault,
@@ -320,7 +321,7 @@ func List[T any, P interface {
 		proto: func() *Set { return Declare(P(new(T))) },
 		bind: func(b *binder, f *Field, n *Node, at place) {
 			*p = nil
-			b.eachItem(n, at, func(v *Node, at place) {
+			b.eachItem(f, n, at, func(v *Node, at place) {
 				e := P(new(T))
 				b.mapping(Declare(e), e, v, at)
 				*p = append(*p, e)

@@ -162,7 +162,7 @@ func TestMistakesAreExplained(t1 *testing.T) {
 		{"unknown key far from all", m("inner", m("zzzzzzzz", t("1"))), `inner.zzzzzzzz: unknown key; known here: max, min, mode`},
 		{"text where a mapping is due", m("inner", t("x")), `inner: expected a mapping, not a single value`},
 		{"mapping where a text is due", m("name", m("a", t("b"))), `name: expected text, not a mapping`},
-		{"list where a number is due", m("count", l()), `count: expected whole number, not a list`},
+		{"list where a number is due", m("count", l()), `count: expected a whole number, not a list`},
 		{"nothing where a text is due", m("name", null("")), `name: no value; give text, or take the key out`},
 		{"null where a text is due", m("name", null("null")), `name: expected text, not null; quote it if the word is meant`},
 		{"text where a list is due", m("tags", t("a")), `tags: expected a list, not a single value; write [ ] around it, or - before each item`},

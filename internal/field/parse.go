@@ -24,7 +24,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	if plainNumber.MatchString(text) {
 		return 0, errors.New("a duration needs a unit, for example 30s, 5m or 2h")
 	}
-	if !durationText.MatchString(text) {
+	if text == "" || !durationText.MatchString(text) {
 		return 0, errors.New("not a duration; write for example 500ms, 30s, 5m, 1h30m or 7d")
 	}
 	var sum time.Duration

@@ -75,15 +75,18 @@ func (t Text) At(line, col int) Pos {
 	if len(t.marks) == 0 {
 		return t.Pos
 	}
-	off, n := 0, 0
-	for l := range strings.SplitSeq(t.Value, "\n") {
-		n++
+	off := 0
+	lines := strings.Split(t.Value, "\n")
+	for i, l := range lines {
 		width := len([]rune(l))
-		if n == max(line, 1) {
+		switch {
+		case i == max(line, 1)-1:
 			off += min(max(col-1, 0), width)
-			break
+		case i == len(lines)-1 && i < line:
+			off += width
+		case i < line-1:
+			off += width + 1
 		}
-		off += width + 1
 	}
 	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].Offset > off }) - 1
 	if i < 0 {

@@ -48,15 +48,15 @@ func properties(s *Set) (props map[string]any, required []any) {
 			p["examples"] = []any{f.jsonValue(f.Example)}
 		}
 		props[f.Name] = p
-		if f.needed() {
+		if f.Needed() {
 			required = append(required, f.Name)
 		}
 	}
 	return props, required
 }
 
-// needed tells whether a mapping without this field is incomplete: the field is required, or holds one that is.
-func (f *Field) needed() bool {
+// Needed tells whether a mapping without this field is incomplete: the field is required, or holds one that is.
+func (f *Field) Needed() bool {
 	if f.Required {
 		return true
 	}
@@ -64,7 +64,7 @@ func (f *Field) needed() bool {
 		return false
 	}
 	for _, sub := range f.Sub().fields {
-		if sub.needed() {
+		if sub.Needed() {
 			return true
 		}
 	}

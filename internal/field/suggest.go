@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Nearest returns the known name nearest to a misspelt one (at most 3 letters away, and less than its length), or "".
+// Nearest returns the known name nearest to a misspelt one, at most 3 letters and half of its length away, or "".
 func Nearest(name string, known []string) string {
-	best, dist := "", 4
+	best, dist := "", min(3, max(1, len([]rune(name))/2))+1
 	for _, k := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < dist && d < max(len(name), 2) && d < len(k) {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < dist && d < len(k) {
 			best, dist = k, d
 		}
 	}
