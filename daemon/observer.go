@@ -12,9 +12,9 @@ import (
 // goroutines and must return at once.
 type Observer interface {
 	// Pulled: a page was asked for. took is the time the source needed.
-	Pulled(flow *FlowPlan, events int, took time.Duration, err error)
+	Pulled(flow *jobs.Flow, events int, took time.Duration, err error)
 	// Admitted: a page is in the journal.
-	Admitted(flow *FlowPlan, a jobs.Admitted)
+	Admitted(flow *jobs.Flow, a jobs.Admitted)
 	// Claimed: jobs were taken; some were too old to be sent.
 	Claimed(client string, jobs, refreshed, expired int)
 	// Settled: an attempt is over and committed.
@@ -28,8 +28,8 @@ type Observer interface {
 // Silent is an Observer that ignores everything; embed it to watch only some.
 type Silent struct{}
 
-func (Silent) Pulled(*FlowPlan, int, time.Duration, error)                         {}
-func (Silent) Admitted(*FlowPlan, jobs.Admitted)                                   {}
+func (Silent) Pulled(*jobs.Flow, int, time.Duration, error)                        {}
+func (Silent) Admitted(*jobs.Flow, jobs.Admitted)                                  {}
 func (Silent) Claimed(string, int, int, int)                                       {}
 func (Silent) Settled(*jobs.Flow, jobs.Settled, connectors.Outcome, time.Duration) {}
 func (Silent) Paused(string, ratelimit.Pause)                                      {}
@@ -38,12 +38,12 @@ func (Silent) Breaker(client, state, why string)                                
 // Observers is several observers as one.
 type Observers []Observer
 
-func (os Observers) Pulled(f *FlowPlan, n int, took time.Duration, err error) {
+func (os Observers) Pulled(f *jobs.Flow, n int, took time.Duration, err error) {
 	for _, o := range os {
 		o.Pulled(f, n, took, err)
 	}
 }
-func (os Observers) Admitted(f *FlowPlan, a jobs.Admitted) {
+func (os Observers) Admitted(f *jobs.Flow, a jobs.Admitted) {
 	for _, o := range os {
 		o.Admitted(f, a)
 	}

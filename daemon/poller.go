@@ -105,7 +105,7 @@ func (p *poller) pull(ctx context.Context, cursor json.RawMessage) <-chan pulled
 			return err
 		})
 		page.Observed = observed
-		p.d.opts.Observer.Pulled(p.flow, len(page.Events), time.Since(begun), err)
+		p.d.opts.Observer.Pulled(&p.flow.Flow, len(page.Events), time.Since(begun), err)
 		out <- pulled{page: page, from: cursor, err: err}
 	}()
 	return out
@@ -140,7 +140,7 @@ func (p *poller) admit(ctx context.Context, ad jobs.Admission) error {
 
 // admitted tells of an admission.
 func (d *Daemon) admitted(f *FlowPlan, sum jobs.Admitted) {
-	d.opts.Observer.Admitted(f, sum)
+	d.opts.Observer.Admitted(&f.Flow, sum)
 	if sum.Events == 0 {
 		return
 	}

@@ -1,0 +1,153 @@
+package admin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"syncd/jobs"
+)
+
+// Client is a client's gate and breaker at a moment.
+type Client struct {
+	Name string
+	// Paused says why calls are stopped; "" when they are not.
+	Paused      string
+	PausedUntil time.Time
+	// Breaker is closed, open or half-open.
+	Breaker  string
+	InFlight int
+}
+
+// State is what gauges are read from at each scrape.
+type State struct {
+	Journal interface {
+		Overview(ctx context.Context) (jobs.Overview, error)
+	}
+	Clients func() []Client
+}
+
+// gauges reads the journal at a scrape, at most once in a few seconds.
+type gauges struct {
+	state State
+
+	mu   sync.Mutex
+	at   time.Time
+	last jobs.Overview
+	err  error
+}
+
+// fresh is how long one reading of the journal serves scrapes.
+const fresh = 5 * time.Second
+
+var (
+	jobsDesc       = prometheus.NewDesc("syncd_jobs", "Rows of the journal by state and reason.", []string{"flow", "state", "reason"}, nil)
+	dueDesc        = prometheus.NewDesc("syncd_due_jobs", "Open jobs that are due now.", []string{"flow"}, nil)
+	ageDesc        = prometheus.NewDesc("syncd_oldest_open_job_age_seconds", "Age of the oldest change that is not in the target yet.", []string{"flow"}, nil)
+	doubtDesc      = prometheus.NewDesc("syncd_unresolved_jobs", "Records with a write in doubt.", []string{"flow"}, nil)
+	contendersDesc = prometheus.NewDesc("syncd_colliding_records", "Source records that claim a key another one owns.", []string{"flow"}, nil)
+	readDesc       = prometheus.NewDesc("syncd_flow_last_change_timestamp_seconds", "When a page with changes was last admitted.", []string{"flow"}, nil)
+	upDesc         = prometheus.NewDesc("syncd_journal_up", "Whether the journal could be read.", nil, nil)
+	pausedDesc     = prometheus.NewDesc("syncd_client_paused", "Whether the client is paused, by reason.", []string{"client", "reason"}, nil)
+	untilDesc      = prometheus.NewDesc("syncd_client_paused_until_timestamp_seconds", "Until when the client is paused; 0 when it is not.", []string{"client"}, nil)
+	breakerDesc    = prometheus.NewDesc("syncd_client_breaker_state", "1 for the state the client's breaker is in.", []string{"client", "state"}, nil)
+	flightDesc     = prometheus.NewDesc("syncd_client_in_flight_jobs", "Jobs of the client under way.", []string{"client"}, nil)
+)
+
+// Watch adds gauges that are read from the journal and the daemon.
+func (m *Metrics) Watch(s State) { m.registry.MustRegister(&gauges{state: s}) }
+
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, readDesc, upDesc,
+		pausedDesc, untilDesc, breakerDesc, flightDesc} {
+		ch <- d
+	}
+}
+
+func (g *gauges) overview() (jobs.Overview, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.at.IsZero() && time.Since(g.at) < fresh {
+		return g.last, g.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fresh)
+	defer cancel()
+	g.last, g.err = g.state.Journal.Overview(ctx)
+	g.at = time.Now()
+	return g.last, g.err
+}
+
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, c := range g.state.Clients() {
+		paused := 0.0
+		if c.Paused != "" {
+			paused = 1
+		}
+		gauge(pausedDesc, paused, c.Name, c.Paused)
+		gauge(untilDesc, unix(c.PausedUntil), c.Name)
+		for _, s := range []string{"closed", "open", "half-open"} {
+			on := 0.0
+			if s == c.Breaker {
+				on = 1
+			}
+			gauge(breakerDesc, on, c.Name, s)
+		}
+		gauge(flightDesc, float64(c.InFlight), c.Name)
+	}
+	o, err := g.overview()
+	if err != nil {
+		gauge(upDesc, 0)
+		return
+	}
+	gauge(upDesc, 1)
+	type sums struct {
+		due, doubt int64
+		oldest     time.Time
+	}
+	flows := map[string]*sums{}
+	type place struct{ flow, state, reason string }
+	rows := map[place]int64{}
+	for _, c := range o.Counts {
+		rows[place{c.Flow, string(c.State), string(c.Reason)}] += c.N
+		s := flows[c.Flow]
+		if s == nil {
+			s = &sums{}
+			flows[c.Flow] = s
+		}
+		s.due += c.Due
+		s.doubt += c.Unresolved
+		if c.State == jobs.Ready && !c.OldestOpen.IsZero() && (s.oldest.IsZero() || c.OldestOpen.Before(s.oldest)) {
+			s.oldest = c.OldestOpen
+		}
+	}
+	for p, n := range rows {
+		gauge(jobsDesc, float64(n), p.flow, p.state, p.reason)
+	}
+	for name, s := range flows {
+		gauge(dueDesc, float64(s.due), name)
+		gauge(doubtDesc, float64(s.doubt), name)
+		age := 0.0
+		if !s.oldest.IsZero() {
+			age = o.At.Sub(s.oldest).Seconds()
+		}
+		gauge(ageDesc, age, name)
+	}
+	for name, n := range o.Contenders {
+		gauge(contendersDesc, float64(n), name)
+	}
+	for _, f := range o.Flows {
+		gauge(readDesc, unix(f.MovedAt), f.Flow)
+	}
+}
+
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}

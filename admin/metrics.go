@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/ratelimit"
+)
+
+// Metrics counts what a daemon does. Its methods make it an observer of one.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	polls        *prometheus.CounterVec
+	pollSeconds  *prometheus.HistogramVec
+	events       *prometheus.CounterVec
+	admitted     *prometheus.CounterVec
+	claimed      *prometheus.CounterVec
+	superseded   *prometheus.CounterVec
+	expired      *prometheus.CounterVec
+	attempts     *prometheus.CounterVec
+	writeSeconds *prometheus.HistogramVec
+	fenced       *prometheus.CounterVec
+	pauses       *prometheus.CounterVec
+	breakers     *prometheus.CounterVec
+}
+
+// seconds are buckets from a few milliseconds to minutes.
+var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
+
+// NewMetrics returns metrics on a registry of their own.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds}, labels)
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.polls = counter("syncd_polls_total", "Pages asked of sources, by result: ok, or the class of the failure.", "flow", "result")
+	m.pollSeconds = histogram("syncd_poll_duration_seconds", "Time a source needed to answer for a page.", "flow")
+	m.events = counter("syncd_events_total", "Events pulled from streams.", "flow")
+	m.admitted = counter("syncd_admitted_total", "What became of the records that events mapped to: new, changed, unchanged, older, gone, collided, rejected.", "flow", "result")
+	m.claimed = counter("syncd_claimed_jobs_total", "Jobs claimed for writing.", "client")
+	m.superseded = counter("syncd_superseded_jobs_total", "Jobs past their max_age whose present state the source was asked for.", "client")
+	m.expired = counter("syncd_expired_jobs_total", "Jobs past their max_age that ended.", "client")
+	m.attempts = counter("syncd_attempts_total", "Attempts at writes, by the class of their outcome.", "flow", "class")
+	m.writeSeconds = histogram("syncd_attempt_duration_seconds", "Time an attempt took, references and all requests together.", "flow")
+	m.fenced = counter("syncd_fenced_outcomes_total", "Outcomes that came after their claim had been taken back.", "flow")
+	m.pauses = counter("syncd_client_pauses_total", "Pauses of clients, by reason.", "client", "reason")
+	m.breakers = counter("syncd_client_breaker_changes_total", "Changes of clients' breakers, by the state they changed to.", "client", "state")
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncd_build_info", Help: "Always 1; the version is a label.",
+		ConstLabels: prometheus.Labels{"version": version}})
+	info.Set(1)
+	m.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Registry is where the metrics are registered.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+// Pulled counts a page.
+func (m *Metrics) Pulled(f *jobs.Flow, events int, took time.Duration, err error) {
+	result := "ok"
+	var e *connectors.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return
+	case errors.As(err, &e):
+		result = string(e.Class)
+	case err != nil:
+		result = "error"
+	}
+	m.polls.WithLabelValues(f.Name, result).Inc()
+	m.pollSeconds.WithLabelValues(f.Name).Observe(took.Seconds())
+	m.events.WithLabelValues(f.Name).Add(float64(events))
+}
+
+// Admitted counts what became of a page's records.
+func (m *Metrics) Admitted(f *jobs.Flow, a jobs.Admitted) {
+	for _, c := range []struct {
+		result string
+		n      int
+	}{{"new", a.New}, {"changed", a.Changed}, {"unchanged", a.Unchanged}, {"older", a.Older},
+		{"gone", a.Gone}, {"collided", a.Collided}, {"rejected", a.Rejected}} {
+		m.admitted.WithLabelValues(f.Name, c.result).Add(float64(c.n))
+	}
+}
+
+// Claimed counts claimed jobs.
+func (m *Metrics) Claimed(client string, n, refreshed, expired int) {
+	m.claimed.WithLabelValues(client).Add(float64(n))
+	m.superseded.WithLabelValues(client).Add(float64(refreshed))
+	m.expired.WithLabelValues(client).Add(float64(expired))
+}
+
+// Settled counts an attempt.
+func (m *Metrics) Settled(f *jobs.Flow, s jobs.Settled, o connectors.Outcome, took time.Duration) {
+	if s.Fenced {
+		m.fenced.WithLabelValues(f.Name).Inc()
+		return
+	}
+	m.attempts.WithLabelValues(f.Name, string(o.Class)).Inc()
+	m.writeSeconds.WithLabelValues(f.Name).Observe(took.Seconds())
+}
+
+// Paused counts a pause.
+func (m *Metrics) Paused(client string, p ratelimit.Pause) {
+	if p.Reason != "" {
+		m.pauses.WithLabelValues(client, p.Reason).Inc()
+	}
+}
+
+// Breaker counts a change of a breaker.
+func (m *Metrics) Breaker(client, state, _ string) { m.breakers.WithLabelValues(client, state).Inc() }
