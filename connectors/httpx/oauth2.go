@@ -48,7 +48,8 @@ type OAuth2 struct {
 	stamp     uint64    // counts tokens; 0 means none yet
 	renewAt   time.Time // zero when the server did not say when the token ends
 	endAt     time.Time // likewise
-	refreshed time.Time // when a token was last fetched because one was refused
+	refreshed time.Time // when a token was last fetched because one was refused,
+	replacing uint64    // and the stamp of that one
 	failure   *Error
 	holdTo    time.Time
 	failed    int
@@ -86,16 +87,25 @@ func (o *OAuth2) Apply(r *http.Request) uint64 {
 // has been done already, or was done so shortly before that another is no help.
 func (o *OAuth2) Refresh(ctx context.Context, send Sender, stamp uint64) (renewed bool, err error) {
 	replaced := func() bool { return o.stamp != stamp }
-	o.mu.Lock()
-	tooSoon := !replaced() && !o.refreshed.IsZero() && o.now().Sub(o.refreshed) < refreshGap
-	if !replaced() && !tooSoon {
-		o.refreshed = o.now()
-	}
-	o.mu.Unlock()
-	if tooSoon {
+	if o.tooSoon(stamp) {
 		return false, nil
 	}
 	return o.ensure(ctx, send, replaced)
+}
+
+// tooSoon reports whether a refused token is itself the fruit of a refresh that
+// was made shortly before. Callers with the same stamp belong to one refresh.
+func (o *OAuth2) tooSoon(stamp uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if stamp != o.stamp || stamp == o.replacing {
+		return false
+	}
+	if !o.refreshed.IsZero() && o.now().Sub(o.refreshed) < refreshGap {
+		return true
+	}
+	o.refreshed, o.replacing = o.now(), stamp
+	return false
 }
 
 // lasting reports whether the token is good for a request. The caller holds mu.
