@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"syncd/connectors"
+	"syncd/internal/field"
+)
+
+// Config is the whole configuration, checked and with all defaults filled in. Printed in any way it shows no secret.
+type Config struct {
+	// Path is the file it was read from, Dir the folder that relative paths start from.
+	Path, Dir string
+	Journal   Journal
+	// Listen is the address of metrics, health, API and console; "" when there shall be none.
+	Listen string
+	// StateDir is the folder for what the daemon keeps beside the journal.
+	StateDir string
+	Log      Log
+	Clients  map[string]*Client
+	Flows    map[string]*Flow
+
+	connectors []connectors.Connector
+	now        time.Time
+	resolver   *field.Resolver
+}
+
+// Log says what the daemon writes to its standard error.
+type Log struct {
+	// Level is debug, info, warn or error.
+	Level string
+	// Format is text or json.
+	Format string
+}
+
+const nameRule = `[a-z0-9][a-z0-9._-]{0,62}`
+
+const nameWhat = "a small letter or digit, then up to 62 small letters, digits, dots, _ or -"
+
+// Fields declares the fields of the whole file.
+func (c *Config) Fields(s *field.Set) {
+	s.StructText(&c.Journal, "journal",
+		"Where syncd keeps what it knows. sqlite: and the path of a file (from the working folder) needs no server and serves one daemon; "+
+			"a PostgreSQL database serves many. Give PostgreSQL as a mapping; a postgres:// URL works too, if special characters in its password are percent-encoded.",
+		field.Default("sqlite:./syncd.db"), field.Example("sqlite:/var/lib/syncd/syncd.db"))
+	s.String(&c.Listen, "listen",
+		"Address and port for metrics, health, API and console. \"off\" or an empty text turns them off.",
+		field.Default("127.0.0.1:9464"), field.Example("0.0.0.0:9464"))
+	s.String(&c.StateDir, "state_dir",
+		"Folder for what the daemon keeps beside the journal. Without it: what systemd gives (STATE_DIRECTORY), else the working folder.",
+		field.Example("/var/lib/syncd"), field.Advanced())
+	s.Struct(&c.Log, "log", "What is written to standard error.")
+	field.MapOf(s, &c.Clients, func() *Client { return &Client{connectors: c.connectors} }, "clients",
+		"The accounts at APIs that syncd talks to, by a name of your choice. A client has its own credentials, pace, pause and breaker.",
+		field.Names(nameRule, nameWhat))
+	field.Map(s, &c.Flows, "flows",
+		"What is kept in step, by a name of your choice: each flow takes one stream of a client to one entity of a client.",
+		field.Names(nameRule, nameWhat))
+}
+
+// Fields declares the fields of the log.
+func (l *Log) Fields(s *field.Set) {
+	s.String(&l.Level, "level", "The least important messages that are written.",
+		field.OneOf("debug", "info", "warn", "error"), field.Default("info"))
+	s.String(&l.Format, "format", "How messages are written: lines for people, or a JSON object each.",
+		field.OneOf("text", "json"), field.Default("text"))
+}
+
+// Validate checks what concerns more than one part.
+func (c *Config) Validate(r *field.Report) {
+	if c.Listen == "off" {
+		c.Listen = ""
+	}
+	if c.Listen != "" && !isAddress(c.Listen) {
+		r.At("listen").Errorf("not an address to listen on; write host:port such as 127.0.0.1:9464, :9464 for every address, or off")
+	}
+	for name, client := range c.Clients {
+		client.Name = name
+	}
+	for name, flow := range c.Flows {
+		flow.Name = name
+	}
+	checker{Config: c, root: r}.flows()
+}
+
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 0 && n <= 65535
+}
+
+// Redact cuts every value that came from a reference or from the environment, and so every secret of the configuration, out of a text.
+// Loggers use it.
+func (c *Config) Redact(text string) string {
+	if c.resolver == nil {
+		return text
+	}
+	return c.resolver.Redact(text)
+}
+
+// Format prints the configuration without secrets, for any verb.
+func (c *Config) Format(f fmt.State, _ rune) {
+	// A type without methods, so that fmt prints the fields.
+	type plain Config
+	p := plain(*c)
+	p.connectors, p.resolver = nil, nil
+	_, _ = fmt.Fprint(f, c.Redact(fmt.Sprintf("%+v", p)))
+}

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"time"
+
+	"syncd/connectors"
+	"syncd/internal/field"
+)
+
+// Flow is the rule that takes one stream to one entity.
+type Flow struct {
+	Name string
+	// Enabled is false for a flow that is checked and not run.
+	Enabled bool
+	From    From
+	To      To
+	// Identity says in words what makes a record the same; flows that write to one entity name the same one.
+	Identity string
+	// Key and Map are jq programs. Map is the content of MapFile when that was given.
+	Key, Map field.Text
+	MapFile  string
+	// Vars are texts that the programs can use.
+	Vars map[string]string
+	// Retry is complete: what the flow did not give comes from the client it writes to.
+	Retry Retry
+	// MaxAge is how old a change may be when it is sent; 0 for any age.
+	MaxAge time.Duration
+	// OnExpire is dead or drop.
+	OnExpire string
+}
+
+// From is where a flow reads.
+type From struct {
+	Client, Stream string
+	// Every is how long after one poll the next follows.
+	Every time.Duration
+	Start Start
+	// Page is how many records are asked for at once, at least 1.
+	Page int
+	// Info is what the connector says of the stream.
+	Info connectors.StreamInfo
+}
+
+// To is where a flow writes, and how.
+type To struct {
+	Client, Entity string
+	Strategy       connectors.Strategy
+	OnExisting     string // adopt or refuse
+	OnDelete       string // ignore, archive or delete
+	OnVanish       string // gone or keep
+	OnRename       string // rename, recreate or refuse
+	OnMissing      string // recreate, leave or dead
+	OnFrozen       string // dead or ignore
+	CreateOnly     bool
+	// SettleTime is how long after its sending a request without an answer may still be at work in the target.
+	SettleTime time.Duration
+	// Info is what the connector says of the entity.
+	Info connectors.EntityInfo
+
+	strategy string
+}
+
+// Fields declares the fields of a flow.
+func (f *Flow) Fields(s *field.Set) {
+	s.Bool(&f.Enabled, "enabled", "Whether the flow runs. One that does not is checked all the same.", field.Default("true"))
+	s.Struct(&f.From, "from", "Where the flow reads.")
+	s.Struct(&f.To, "to", "Where the flow writes, and how.")
+	s.Text(&f.Key, "key", "A jq program that gives the key of a record in the target: from the business identity (an order number), never from a time or a counter.",
+		field.Required(), field.Example(`"SHOP-" + .name`))
+	s.Text(&f.Map, "map", "A jq program that turns the source's record into the target's: one object, or none to leave the record out, or several. This or map_file.",
+		field.Example("{name: .name, email: .email}"))
+	s.String(&f.MapFile, "map_file", "A file with the jq program instead of map; a relative path starts from the folder of the configuration file.",
+		field.Example("maps/orders.jq"))
+	s.StringMap(&f.Vars, "vars", "Texts that the programs can use, as $name.", field.Names(`[A-Za-z_][A-Za-z0-9_]{0,62}`, "a name that jq can use: letters, digits and _, not beginning with a digit"))
+	s.String(&f.Identity, "identity", "Says in a few words what makes a record the same, for example \"customer by e-mail\". Flows that write to one entity of a client must "+
+		"give a record the same key, and confirm it by the same text here.", field.Example("customer by e-mail"))
+	s.Struct(&f.Retry, "retry", "How failed jobs are tried again. What is not given here comes from the client the flow writes to.")
+	s.Duration(&f.MaxAge, "max_age", "How old a change may be when it is sent. An older one is read anew at the source where that is possible. 0 for any age.",
+		field.Default("0"), field.Range("0", "3650d"))
+	s.String(&f.OnExpire, "on_expire", "What becomes of a change that is older than max_age and cannot be read anew.",
+		field.Choices(field.Choice{Name: "dead", Doc: "a dead letter, for a person to see"}, field.Choice{Name: "drop", Doc: "dropped and counted"}),
+		field.Default("dead"))
+}
+
+// Fields declares where a flow reads.
+func (f *From) Fields(s *field.Set) {
+	s.String(&f.Client, "client", "Name of the client.", field.Required(), field.Example("shop"))
+	s.String(&f.Stream, "stream", "The kind of thing to read; each connector's section lists its streams.", field.Required(), field.Example("orders"))
+	s.Var(&f.Start, "start", "start",
+		"Where to begin when the flow runs for the first time: now (changes from then on), all, a date (its midnight in UTC) or an RFC 3339 time.",
+		field.Required(), field.Example("2026-01-31"))
+	s.Duration(&f.Every, "every", "How long after one look for changes the next follows.", field.Default("30s"), field.Range("100ms", "7d"))
+	s.Int(&f.Page, "page", "How many records to ask for at once. Without it, what suits the stream.", field.Range("1", "10000"), field.Advanced())
+}
+
+// Fields declares where a flow writes, and how.
+func (t *To) Fields(s *field.Set) {
+	s.String(&t.Client, "client", "Name of the client.", field.Required(), field.Example("erp"))
+	s.String(&t.Entity, "entity", "The kind of record to write; each connector's section lists its entities.", field.Required(), field.Example("order"))
+	s.String(&t.strategy, "strategy", "How a write is made safe to repeat. Which of them an entity can carry depends on the target.", field.Required(), field.Choices(
+		field.Choice{Name: string(connectors.NaturalKey), Doc: "one call that creates or updates by key: the effect happens once"},
+		field.Choice{Name: string(connectors.ExternalRef), Doc: "create under a reference that the target keeps unique: created once"},
+		field.Choice{Name: string(connectors.Lookup), Doc: "look for the record, then create it: once, unless someone else creates the same record between the two calls"}))
+	s.String(&t.OnExisting, "on_existing", "What to do with a record that is in the target already when the flow first meets it.", field.Required(), field.Choices(
+		field.Choice{Name: "adopt", Doc: "take it over and bring it to the source's state"}, field.Choice{Name: "refuse", Doc: "leave it alone; the job becomes a dead letter"}))
+	s.String(&t.OnDelete, "on_delete", "What a record that is gone at the source becomes in the target.", field.Choices(
+		field.Choice{Name: "ignore", Doc: "it stays as it is"}, field.Choice{Name: "archive", Doc: "it is hidden and kept"}, field.Choice{Name: "delete", Doc: "it is removed"}),
+		field.Default("ignore"))
+	s.String(&t.OnVanish, "on_vanish", "What it means when a source record no longer maps to a key that it mapped to before.", field.Choices(
+		field.Choice{Name: "gone", Doc: "that record is gone, so on_delete applies"}, field.Choice{Name: "keep", Doc: "nothing"}),
+		field.Default("gone"))
+	s.String(&t.OnRename, "on_rename", "What to do when the key of a record changes.", field.Choices(
+		field.Choice{Name: "rename", Doc: "the key is changed in the target"}, field.Choice{Name: "recreate", Doc: "a new record is made, and the old one is gone"},
+		field.Choice{Name: "refuse", Doc: "the job becomes a dead letter"}),
+		field.Default("refuse"))
+	s.String(&t.OnMissing, "on_missing", "What to do when a record that syncd wrote is no longer in the target.", field.Choices(
+		field.Choice{Name: "recreate", Doc: "it is made anew"}, field.Choice{Name: "leave", Doc: "it stays away"}, field.Choice{Name: "dead", Doc: "the job becomes a dead letter"}),
+		field.Default("recreate"))
+	s.String(&t.OnFrozen, "on_frozen", "What to do when the target no longer lets a document be changed.", field.Choices(
+		field.Choice{Name: "dead", Doc: "the job becomes a dead letter"}, field.Choice{Name: "ignore", Doc: "the change is left out"}),
+		field.Default("dead"))
+	s.Bool(&t.CreateOnly, "create_only", "Whether the flow only ever creates records and never changes one.", field.Default("false"))
+	s.Duration(&t.SettleTime, "settle_time", "How long a request whose answer never came may still be at work in the target. Without it, what the connector knows of the platform.",
+		field.Range("0", "24h"), field.Advanced())
+}
+
+// Validate checks one flow for itself.
+func (f *Flow) Validate(r *field.Report) {
+	f.To.Strategy = connectors.Strategy(f.To.strategy)
+	mapGiven, fileGiven := r.Given("map"), r.Given("map_file")
+	switch {
+	case mapGiven && fileGiven:
+		r.At("map_file").Errorf("given beside map; take one of them out")
+	case !mapGiven && !fileGiven:
+		r.At("map").Errorf("missing; give a jq program here, or the name of a file in map_file")
+	}
+	if r.Given("on_expire") && f.MaxAge == 0 && !r.Failed("max_age") {
+		r.At("on_expire").Errorf("without max_age nothing expires; give max_age, or take on_expire out")
+	}
+	if f.To.CreateOnly && f.To.OnDelete != "ignore" {
+		r.At("to", "on_delete").Errorf("create_only never changes a record, so it cannot be %s; write ignore, or take create_only out", participle(f.To.OnDelete))
+	}
+}
+
+func participle(onDelete string) string {
+	if onDelete == "archive" {
+		return "archived"
+	}
+	return "deleted"
+}
