@@ -1,0 +1,193 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"syncd/connectors"
+)
+
+// Open prepares the client. The folder is looked at when it is first read.
+func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Instance, error) {
+	if s.Dir == "" {
+		return nil, errors.New("dir is missing; name the folder with the files")
+	}
+	dir := s.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(env.BaseDir, dir)
+	}
+	return &instance{settings: s, env: env, dir: dir}, nil
+}
+
+type instance struct {
+	settings *Settings
+	env      connectors.Env
+	dir      string
+	noted    noted
+
+	mu     sync.Mutex
+	rounds []keptRound
+	closed bool
+}
+
+// maxKept bounds the rounds kept open between two pages: more than one per flow are leftovers of pages that were not stored.
+const maxKept = 16
+
+type keptRound struct {
+	stream, next string
+	round        *round
+}
+
+func (in *instance) Source() connectors.Source { return in }
+
+func (in *instance) Target() connectors.Target { return nil }
+
+// Fetch is never called: a line is an entry of a log, not a record to be asked for.
+func (in *instance) Fetch(_ context.Context, stream, _ string) (connectors.Event, error) {
+	return connectors.Event{}, in.fail(stream, connectors.Errorf(connectors.Invalid, "cannot_fetch", "files cannot be asked for one record"))
+}
+
+// Close closes the files that are open.
+func (in *instance) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.closed = true
+	for _, k := range in.rounds {
+		k.round.close()
+	}
+	in.rounds = nil
+	return nil
+}
+
+// keep stores a round for the page that follows.
+func (in *instance) keep(stream string, next json.RawMessage, r *round) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		r.close()
+		return
+	}
+	if len(in.rounds) >= maxKept {
+		in.rounds[0].round.close()
+		in.rounds = in.rounds[1:]
+	}
+	in.rounds = append(in.rounds, keptRound{stream, string(next), r})
+}
+
+// kept takes out the round that a cursor goes on with, or returns nil.
+func (in *instance) kept(stream string, cursor json.RawMessage) *round {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i, k := range in.rounds {
+		if k.stream == stream && k.next == string(cursor) {
+			in.rounds = append(in.rounds[:i:i], in.rounds[i+1:]...)
+			return k.round
+		}
+	}
+	return nil
+}
+
+// fail says of an error which stream was read.
+func (in *instance) fail(stream string, err error) error {
+	var e *connectors.Error
+	if !errors.As(err, &e) {
+		e = connectors.Errorf(connectors.Transient, "io", "%v", err)
+		e.Err = err
+	}
+	e.Op = "read stream " + stream
+	return e
+}
+
+// noted remembers of which files a person was told that they end within a line, so that it is said once.
+type noted struct {
+	mu    sync.Mutex
+	files map[string]int64
+}
+
+func (n *noted) first(e entry) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.files[e.name] == e.changed {
+		return false
+	}
+	if n.files == nil || len(n.files) >= maxFiles {
+		n.files = map[string]int64{}
+	}
+	n.files[e.name] = e.changed
+	return true
+}
+
+// Check looks for the folder, the files and the fields.
+func (in *instance) Check(ctx context.Context, streams, _ []string) []connectors.Finding {
+	if err := in.env.Gate.Wait(ctx); err != nil {
+		return []connectors.Finding{{Problem: "not asked: " + err.Error(), Unreachable: true}}
+	}
+	root, err := os.OpenRoot(in.dir)
+	if err != nil {
+		return []connectors.Finding{{Problem: fmt.Sprintf("the folder %s cannot be opened: %v; look at dir and at who may read it", in.dir, plain(err)), Unreachable: true}}
+	}
+	defer func() { _ = root.Close() }()
+	var findings []connectors.Finding
+	for _, name := range streams {
+		st, ok := in.settings.Files[name]
+		if !ok {
+			findings = append(findings, connectors.Finding{Subject: name, Problem: "there is no such stream in the configuration"})
+			continue
+		}
+		findings = append(findings, in.checkStream(root, name, st))
+	}
+	return findings
+}
+
+func (in *instance) checkStream(root *os.Root, name string, st *Stream) connectors.Finding {
+	f := connectors.Finding{Subject: name}
+	files, notes, err := st.list(root)
+	switch {
+	case err != nil:
+		f.Problem = err.Error()
+		return f
+	case len(notes) > 0:
+		f.Problem = notes[0]
+		return f
+	case len(files) == 0:
+		f.Note = fmt.Sprintf("no file matches %s yet", st.Path)
+		return f
+	}
+	newest := files[0]
+	for _, e := range files {
+		if e.changed > newest.changed {
+			newest = e
+		}
+	}
+	r := &round{name: name, stream: st, root: root, memory: newMemory(), noted: &noted{}, files: []entry{newest}, now: in.env.Now(), limit: 1}
+	defer func() {
+		if r.file != nil {
+			_ = r.file.Close()
+		}
+	}()
+	if err := r.visit(newest); err != nil {
+		f.Problem = err.Error()
+		return f
+	}
+	f.Note = fmt.Sprintf("%d file(s); the newest is %s", len(files), newest.name)
+	if len(r.page.Events) > 0 && r.page.Events[0].Problem != "" {
+		f.Problem, f.Note = "the first record of the newest file cannot be used: "+r.page.Events[0].Problem, ""
+	}
+	return f
+}
+
+// gateError is the outcome of a read that the gate, or the end of its context, let not begin.
+func gateError(err error) error {
+	class, code := connectors.Paused, "paused"
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		class, code = connectors.Transient, "canceled"
+	}
+	e := connectors.Errorf(class, code, "%v", err)
+	e.Err = err
+	return e
+}
