@@ -27,6 +27,7 @@ type Client struct {
 	Settings connectors.Settings
 
 	connectors []connectors.Connector
+	redact     func(string) string
 }
 
 // Breaker says when a client counts as down.
@@ -60,7 +61,7 @@ func (c *Client) Fields(s *field.Set) {
 	s.String(&c.Connector, "connector", "The platform this client speaks to.", field.Required())
 	s.Var(&c.Rate, "rate", "rate",
 		"How many calls may be made in a time: a number, a slash and s, m, h or d. Without it the pace follows what the server says of its limits.",
-		field.Example("10/s"), field.Group("Pace"))
+		field.Pattern(`[0-9]+(\.[0-9]+)?\s*/\s*[smhd]`, "a rate"), field.Example("10/s"), field.Group("Pace"))
 	s.Int(&c.Burst, "burst", "How many calls may be made at once after a time of rest. Needs rate.",
 		field.Default("1"), field.Range("1", "100000"), field.Group("Pace"), field.Advanced())
 	s.Int(&c.Concurrency, "concurrency", "How many calls may be under way at the same time.",

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 	"time"
@@ -25,7 +24,7 @@ type Config struct {
 
 	connectors []connectors.Connector
 	now        time.Time
-	resolver   *field.Resolver
+	redact     func(string) string // a function, because fmt looks into nothing of it
 }
 
 // Log says what the daemon writes to its standard error.
@@ -78,10 +77,10 @@ func (c *Config) Validate(r *field.Report) {
 		r.At("listen").Errorf("not an address to listen on; write host:port such as 127.0.0.1:9464, :9464 for every address, or off")
 	}
 	for name, client := range c.Clients {
-		client.Name = name
+		client.Name, client.redact = name, c.redact
 	}
 	for name, flow := range c.Flows {
-		flow.Name = name
+		flow.Name, flow.redact = name, c.redact
 	}
 	checker{Config: c, root: r}.flows()
 }
@@ -95,20 +94,5 @@ func isAddress(s string) bool {
 	return err == nil && n >= 0 && n <= 65535
 }
 
-// Redact cuts every value that came from a reference or from the environment, and so every secret of the configuration, out of a text.
-// Loggers use it.
-func (c *Config) Redact(text string) string {
-	if c.resolver == nil {
-		return text
-	}
-	return c.resolver.Redact(text)
-}
-
-// Format prints the configuration without secrets, for any verb.
-func (c *Config) Format(f fmt.State, _ rune) {
-	// A type without methods, so that fmt prints the fields.
-	type plain Config
-	p := plain(*c)
-	p.connectors, p.resolver = nil, nil
-	_, _ = fmt.Fprint(f, c.Redact(fmt.Sprintf("%+v", p)))
-}
+// Redact cuts every value that came from a reference, and every secret, out of a text. Loggers use it.
+func (c *Config) Redact(text string) string { return redacted(c.redact, text) }

@@ -27,6 +27,8 @@ type Flow struct {
 	MaxAge time.Duration
 	// OnExpire is dead or drop.
 	OnExpire string
+
+	redact func(string) string
 }
 
 // From is where a flow reads.
@@ -88,7 +90,7 @@ func (f *From) Fields(s *field.Set) {
 	s.String(&f.Stream, "stream", "The kind of thing to read; each connector's section lists its streams.", field.Required(), field.Example("orders"))
 	s.Var(&f.Start, "start", "start",
 		"Where to begin when the flow runs for the first time: now (changes from then on), all, a date (its midnight in UTC) or an RFC 3339 time.",
-		field.Required(), field.Example("2026-01-31"))
+		field.Required(), field.Pattern(`now|all|[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?`, "a start"), field.Example("2026-01-31"))
 	s.Duration(&f.Every, "every", "How long after one look for changes the next follows.", field.Default("30s"), field.Range("100ms", "7d"))
 	s.Int(&f.Page, "page", "How many records to ask for at once. Without it, what suits the stream.", field.Range("1", "10000"), field.Advanced())
 }

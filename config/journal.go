@@ -208,5 +208,8 @@ func (j *Journal) Describe() string {
 		return "sqlite:" + j.SQLite.Path
 	}
 	p := &j.Postgres
+	if strings.HasPrefix(p.Host, "/") {
+		return "postgres at " + p.Host + ", database " + p.Database + ", schema " + p.Schema
+	}
 	return "postgres://" + net.JoinHostPort(p.Host, strconv.Itoa(p.Port)) + "/" + p.Database + ", schema " + p.Schema
 }

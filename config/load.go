@@ -67,14 +67,12 @@ func Load(o Options) (*Config, error) {
 	problems = append(problems, more...)
 
 	dir := filepath.Dir(o.Path)
-	c := &Config{
-		Path: o.Path, Dir: dir, connectors: o.Connectors, now: o.Now,
-		resolver: &field.Resolver{Env: o.Env, Dir: dir},
-	}
+	resolver := &field.Resolver{Env: o.Env, Dir: dir}
+	c := &Config{Path: o.Path, Dir: dir, connectors: o.Connectors, now: o.Now, redact: resolver.Redact}
 	if c.now.IsZero() {
 		c.now = time.Now()
 	}
-	problems = append(problems, field.Bind(tree, c, c.resolver)...)
+	problems = append(problems, field.Bind(tree, c, resolver)...)
 	if len(problems) > 0 {
 		return nil, &Errors{Problems: inOrder(problems)}
 	}

@@ -44,7 +44,7 @@ func TestDefaultsOfAMinimalConfiguration(t *testing.T) {
 		}},
 	}
 	opts := cmp.Options{
-		cmpopts.IgnoreUnexported(Config{}, Client{}, To{}, Journal{}, Postgres{}, field.Text{}),
+		cmpopts.IgnoreUnexported(Config{}, Client{}, Flow{}, To{}, Journal{}, Postgres{}, field.Text{}),
 		cmp.Comparer(func(a, b field.Secret) bool { return a.Equal(b) }),
 	}
 	if d := cmp.Diff(want, c, opts); d != "" {
