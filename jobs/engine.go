@@ -30,6 +30,13 @@ var ErrCommitUnknown = errors.New("journal: the outcome of a commit is not known
 // ErrNewer says that the journal was written by a newer syncd.
 var ErrNewer = errors.New("journal: written by a newer version of syncd")
 
+// ErrOlder says that the journal is of an older version, and that only a daemon
+// brings it up to date.
+var ErrOlder = errors.New("journal: of an older version of syncd")
+
+// ErrAbsent says that there is no journal yet.
+var ErrAbsent = errors.New("journal: there is none yet")
+
 // ErrUnsafe says that the journal's durability settings are not safe.
 var ErrUnsafe = errors.New("journal: not durable as configured")
 

@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"syncd/jobs"
+	"syncd/jobs/internal/stored"
+)
+
+// defaultLimit is the length of a listing that asks for none.
+const defaultLimit = 100
+
+// List implements jobs.Tx.
+func (t *tx) List(ctx context.Context, f jobs.Filter) (out []jobs.Row, err error) {
+	var where []string
+	var args []any
+	add := func(cond string, vs ...any) {
+		where, args = append(where, cond), append(args, vs...)
+	}
+	if f.Flow != "" {
+		add(`j.flow = ?`, id(f.Flow))
+	}
+	if f.State != "" {
+		add(`j.state = ?`, string(f.State))
+	}
+	if f.State == jobs.Dead || f.State == jobs.Held {
+		// Spelt out once more as the predicate of the index over such rows.
+		add(`j.state IN ('dead', 'held')`)
+	}
+	if f.Class != "" {
+		add(`j.last_class = ?`, f.Class)
+	}
+	if f.Reason != "" {
+		add(`j.reason = ?`, string(f.Reason))
+	}
+	if len(f.Keys) > 0 {
+		add(`j.key IN (SELECT value FROM json_each(?))`, list(stored.Strings(f.Keys)))
+	}
+	if f.Unresolved {
+		add(`j.unresolved_at IS NOT NULL`)
+	}
+	if f.After != (jobs.RowID{}) {
+		add(`(j.flow, j.key) > (?, ?)`, id(f.After.Flow), id(f.After.Key))
+	}
+	sql := "SELECT " + t.sql.columns + " FROM jobs j"
+	if len(where) > 0 {
+		sql += " WHERE " + strings.Join(where, " AND ")
+	}
+	limit := f.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	err = t.query(ctx, sql+" ORDER BY j.flow, j.key LIMIT ?", append(args, int64(limit)), func(v row) error {
+		r, err := readRow(v)
+		out = append(out, r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list rows: %w", err)
+	}
+	return out, nil
+}
+
+// Counts implements jobs.Tx.
+func (t *tx) Counts(ctx context.Context, now time.Time) (out []jobs.Count, err error) {
+	err = t.query(ctx, `SELECT flow, state, reason, last_class, count(*), min(open_since),
+		min(CASE WHEN due_at > ?2 THEN due_at END), count(CASE WHEN state = 'ready' AND due_at <= ?1 THEN 1 END), count(unresolved_at)
+		FROM jobs GROUP BY flow, state, reason, last_class ORDER BY flow, state, reason, last_class`,
+		[]any{now.UnixMicro(), never}, func(v row) error {
+			var in stored.ReadIDs
+			out = append(out, jobs.Count{Flow: in.ID(v.text(0)), State: jobs.State(v.text(1)), Reason: jobs.Reason(v.text(2)),
+				Class: v.text(3), N: v.int(4), OldestOpen: v.time(5), OldestDue: v.time(6), Due: v.int(7), Unresolved: v.int(8)})
+			return in.Err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("count rows: %w", err)
+	}
+	return out, nil
+}
+
+// Meta implements jobs.Tx.
+func (t *tx) Meta(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	err := t.query(ctx, `SELECT name, value FROM meta UNION ALL SELECT 'schema', CAST(max(version_id) AS TEXT) FROM goose_db_version`,
+		nil, func(v row) error {
+			out[v.text(0)] = v.text(1)
+			return nil
+		})
+	if err != nil {
+		return nil, fmt.Errorf("read the journal's own facts: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,226 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/jobs/internal/stored"
+)
+
+// rowColumns are the columns of a row but for its body, in the order of rowArgs
+// and readRow. The first two are its key.
+var rowColumns = strings.Fields(`flow key client entity source_id state reason generation
+	desired_epoch desired_version desired_observed changed_at read_at hash gone attempt tries streak first_try_at
+	applied_generation applied_hash applied_gone applied_at unresolved_at misses miss_code open_since due_at solo
+	last_class last_code last_message last_at wait_entity wait_key renamed_from`)
+
+func rowArgs(r *jobs.Row) []any {
+	return []any{id(r.Flow), id(r.Key), id(r.Client), id(r.Entity), id(r.SourceID),
+		string(r.State), string(r.Reason), r.Generation,
+		r.Desired.Epoch, r.Desired.Version, stamp(r.Desired.Observed), stamp(r.ChangedAt), stamp(r.ReadAt),
+		blob(r.Hash), r.Gone, r.Attempt, int64(r.Tries), int64(r.Streak), stamp(r.FirstTryAt),
+		r.AppliedGeneration, blob(r.AppliedHash), r.AppliedGone, stamp(r.AppliedAt),
+		stamp(r.UnresolvedAt), int64(r.Misses), stored.Message(r.MissCode), stamp(r.OpenSince), r.DueAt.UnixMicro(), r.Solo,
+		string(r.LastClass), stored.Message(r.LastCode), stored.Message(r.LastMessage), stamp(r.LastAt),
+		id(r.WaitEntity), id(r.WaitKey), id(r.RenamedFrom)}
+}
+
+// readRow reads rowColumns and, when they follow, the packed body.
+func readRow(v row) (jobs.Row, error) {
+	var in stored.ReadIDs
+	r := jobs.Row{RowID: jobs.RowID{Flow: in.ID(v.text(0)), Key: in.ID(v.text(1))},
+		Client: in.ID(v.text(2)), Entity: in.ID(v.text(3)), SourceID: in.ID(v.text(4)),
+		State: jobs.State(v.text(5)), Reason: jobs.Reason(v.text(6)), Generation: v.int(7),
+		Desired:   connectors.Stamp{Epoch: v.int(8), Version: v.int(9), Observed: v.time(10)},
+		ChangedAt: v.time(11), ReadAt: v.time(12), Hash: v.blob(13), Gone: v.bool(14),
+		Attempt: v.int(15), Tries: int(v.int(16)), Streak: int(v.int(17)), FirstTryAt: v.time(18),
+		AppliedGeneration: v.int(19), AppliedHash: v.blob(20), AppliedGone: v.bool(21), AppliedAt: v.time(22),
+		UnresolvedAt: v.time(23), Misses: int(v.int(24)), MissCode: v.text(25),
+		OpenSince: v.time(26), DueAt: v.due(27), Solo: v.bool(28),
+		LastClass: connectors.Class(v.text(29)), LastCode: v.text(30), LastMessage: v.text(31), LastAt: v.time(32),
+		WaitEntity: in.ID(v.text(33)), WaitKey: in.ID(v.text(34)), RenamedFrom: in.ID(v.text(35))}
+	err := in.Err
+	if len(v) > len(rowColumns) && err == nil {
+		r.Body, err = stored.Unpack(v.blob(len(rowColumns)))
+	}
+	if err != nil {
+		return r, fmt.Errorf("row %s: %w", r.RowID, err)
+	}
+	return r, nil
+}
+
+// rowSQL are the statements over rows, written once from rowColumns.
+type rowSQL struct {
+	columns           string // a select list over jobs j
+	rows, rowsBodies  string
+	put, patch        string
+	putBody, dropBody string
+	due, nextDue      string
+	anyWaiting, wake  string
+}
+
+func newRowSQL() rowSQL {
+	cols := "j." + strings.Join(rowColumns, ", j.")
+	sets := make([]string, 0, len(rowColumns))
+	for _, c := range rowColumns[2:] {
+		sets = append(sets, c+" = excluded."+c)
+	}
+	patch := make([]string, 0, len(rowColumns))
+	for i, c := range rowColumns[2:] {
+		patch = append(patch, fmt.Sprintf("%s = ?%d", c, i+3))
+	}
+	// The list drives the look-ups: CROSS JOIN keeps its place in the plan.
+	from := ` FROM json_each(?2) k CROSS JOIN jobs j ON j.flow = ?1 AND j.key = k.value`
+	body := ` LEFT JOIN bodies b ON b.id = j.id`
+	return rowSQL{
+		columns:    cols,
+		rows:       "SELECT " + cols + from,
+		rowsBodies: "SELECT " + cols + ", b.body" + from + body,
+		put: "INSERT INTO jobs (" + strings.Join(rowColumns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(rowColumns)-1) +
+			") ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(sets, ", "),
+		patch: "UPDATE jobs SET " + strings.Join(patch, ", ") + " WHERE flow = ?1 AND key = ?2",
+		putBody: `INSERT INTO bodies (id, body) SELECT id, ?3 FROM jobs WHERE flow = ?1 AND key = ?2
+			ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
+		dropBody: `DELETE FROM bodies WHERE id = (SELECT id FROM jobs WHERE flow = ?1 AND key = ?2)`,
+		due: "SELECT " + cols + ", b.body FROM jobs j" + body +
+			` WHERE j.client = ?1 AND j.state = 'ready' AND j.due_at <= ?2 ORDER BY j.due_at LIMIT ?3`,
+		nextDue:    `SELECT due_at FROM jobs WHERE client = ?1 AND state = 'ready' ORDER BY due_at LIMIT 1`,
+		anyWaiting: `SELECT 1 FROM jobs WHERE client = ?1 AND wait_entity <> '' LIMIT 1`,
+		wake: `UPDATE jobs SET due_at = ?4 WHERE client = ?1 AND wait_entity = ?2 AND wait_entity <> '' AND wait_key = ?3
+			AND state = 'ready'`,
+	}
+}
+
+// Rows implements jobs.Tx.
+func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) (out []jobs.Row, err error) {
+	sql := t.sql.rows
+	if bodies {
+		sql = t.sql.rowsBodies
+	}
+	out = make([]jobs.Row, 0, len(ids))
+	for flow, keys := range byFlow(ids) {
+		err := t.query(ctx, sql, []any{id(flow), list(keys)}, func(v row) error {
+			r, err := readRow(v)
+			out = append(out, r)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read %d rows of flow %s: %w", len(keys), flow, err)
+		}
+	}
+	return out, nil
+}
+
+func byFlow(ids []jobs.RowID) map[string][]string {
+	flows := map[string][]string{}
+	for _, id := range stored.RowIDs(ids) {
+		flows[id.Flow] = append(flows[id.Flow], id.Key)
+	}
+	return flows
+}
+
+// list is a list of ids as the JSON array that json_each takes.
+func list(ids []string) any {
+	b, err := json.Marshal(stored.IDs(ids))
+	if err != nil {
+		panic("a list of strings has a JSON form: " + err.Error())
+	}
+	return string(b)
+}
+
+// PutRows implements jobs.Tx.
+func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
+	var pack stored.Packer
+	rows = stored.Rows(rows)
+	for i := range rows {
+		if err := t.putRow(ctx, &rows[i], &pack); err != nil {
+			return fmt.Errorf("store row %s: %w", rows[i].RowID, err)
+		}
+	}
+	return nil
+}
+
+func (t *tx) putRow(ctx context.Context, r *jobs.Row, pack *stored.Packer) error {
+	body, err := pack.Pack(r.Body)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(ctx, t.sql.put, rowArgs(r)...); err != nil {
+		return err
+	}
+	if body == nil {
+		_, err = t.exec(ctx, t.sql.dropBody, id(r.Flow), id(r.Key))
+	} else {
+		_, err = t.exec(ctx, t.sql.putBody, id(r.Flow), id(r.Key), body)
+	}
+	return err
+}
+
+// PatchRows implements jobs.Tx.
+func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
+	rows = stored.Rows(rows)
+	for i := range rows {
+		if _, err := t.exec(ctx, t.sql.patch, rowArgs(&rows[i])...); err != nil {
+			return fmt.Errorf("update row %s: %w", rows[i].RowID, err)
+		}
+	}
+	return nil
+}
+
+// Due implements jobs.Tx.
+func (t *tx) Due(ctx context.Context, client string, now time.Time, limit int) (out []jobs.Row, err error) {
+	err = t.query(ctx, t.sql.due, []any{id(client), now.UnixMicro(), int64(limit)}, func(v row) error {
+		r, err := readRow(v)
+		out = append(out, r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the due rows of client %s: %w", client, err)
+	}
+	return out, nil
+}
+
+// NextDue implements jobs.Tx.
+func (t *tx) NextDue(ctx context.Context, client string) (at time.Time, err error) {
+	err = t.query(ctx, t.sql.nextDue, []any{id(client)}, func(v row) error {
+		at = v.due(0)
+		return nil
+	})
+	if err != nil {
+		return at, fmt.Errorf("find the next due row of client %s: %w", client, err)
+	}
+	return at, nil
+}
+
+// Wake implements jobs.Tx.
+func (t *tx) Wake(ctx context.Context, client string, keys []jobs.EntityKey, now time.Time) (int, error) {
+	woken := 0
+	err := t.wake(ctx, client, stored.EntityKeys(keys), now, &woken)
+	if err != nil {
+		return 0, fmt.Errorf("wake what waits for %d records of client %s: %w", len(keys), client, err)
+	}
+	return woken, nil
+}
+
+func (t *tx) wake(ctx context.Context, client string, keys []jobs.EntityKey, now time.Time, woken *int) error {
+	// Each applied record asks, and hardly ever does anything wait: one look saves
+	// as many statements as there are keys.
+	waiting := false
+	err := t.query(ctx, t.sql.anyWaiting, []any{id(client)}, func(row) error { waiting = true; return nil })
+	if err != nil || !waiting {
+		return err
+	}
+	for _, k := range keys {
+		n, err := t.exec(ctx, t.sql.wake, id(client), id(k.Entity), id(k.Key), now.UnixMicro())
+		if err != nil {
+			return err
+		}
+		*woken += int(n)
+	}
+	return nil
+}
