@@ -1,0 +1,186 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"syncd/connectors"
+	"syncd/connectors/httpx"
+	"syncd/ratelimit"
+)
+
+// api makes the requests of one client and reads what its answers say beyond
+// their status.
+type api struct {
+	http    *httpx.Client
+	headers http.Header
+	answers *answerSettings
+	now     func() time.Time
+}
+
+func newAPI(s *Settings, env connectors.Env) (*api, error) {
+	base, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	auth, err := s.Auth.authorizer()
+	if err != nil {
+		return nil, err
+	}
+	a := &api{answers: &s.Answers, now: env.Now, headers: http.Header{}}
+	for name, v := range s.Headers {
+		a.headers.Set(name, v)
+	}
+	o := httpx.Options{Client: env.Client, Gate: env.Gate, BaseURL: base, Auth: auth, Timeout: env.Timeout, MaxBody: s.MaxBody,
+		Concurrency: env.Concurrency, UserAgent: env.UserAgent, CAFile: s.CAFile, Log: env.Log, Now: env.Now}
+	if s.CAFile != "" && !filepath.IsAbs(s.CAFile) {
+		o.CAFile = filepath.Join(env.BaseDir, s.CAFile)
+	}
+	if s.Answers.tellsThrottling() {
+		o.Signal = a.signal
+	}
+	if a.http, err = httpx.New(o); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// tellsThrottling tells whether the API words a refusal for quota in its own way.
+func (s *answerSettings) tellsThrottling() bool {
+	for _, m := range s.codes {
+		if m.class == connectors.Throttled {
+			return true
+		}
+	}
+	for _, m := range s.statuses {
+		if m.class == connectors.Throttled {
+			return true
+		}
+	}
+	return false
+}
+
+// signal shows the gate what only the body, or an unusual status, says.
+func (a *api) signal(resp *httpx.Response, sig ratelimit.Signal) ratelimit.Signal {
+	body, _ := parse(resp.Body)
+	if said := a.answers.read(resp.Status, body, nil); said.known && said.meaning.class == connectors.Throttled {
+		sig.Throttled = true
+	}
+	return sig
+}
+
+// do makes a request with the headers of the settings.
+func (a *api) do(ctx context.Context, req *httpx.Request) (*httpx.Response, error) {
+	a.addHeaders(req)
+	return a.http.JSON(ctx, req)
+}
+
+func (a *api) addHeaders(req *httpx.Request) {
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	for name, v := range a.headers {
+		if _, own := req.Header[name]; !own {
+			req.Header[name] = v
+		}
+	}
+}
+
+// read makes a request that changes nothing. body is nil for a 204.
+func (a *api) read(ctx context.Context, req *httpx.Request) (*httpx.Response, raw, error) {
+	resp, err := a.do(ctx, req)
+	if err != nil {
+		return nil, nil, a.readError(err)
+	}
+	if resp.Body == nil {
+		return resp, nil, nil
+	}
+	body, err := parse(resp.Body)
+	if err != nil {
+		return nil, nil, &connectors.Error{Outcome: connectors.Fail(connectors.Transient, "not_json", "%v", err), Err: err}
+	}
+	said := a.answers.read(resp.Status, body, nil)
+	if o, bad := said.outcome(connectors.Outcome{Class: connectors.Applied}); bad {
+		return nil, nil, &connectors.Error{Outcome: asRead(o)}
+	}
+	return resp, body, nil
+}
+
+// readError turns a failed read into an error with what the body says.
+func (a *api) readError(err error) *connectors.Error {
+	o := connectors.FromHTTP(err, false)
+	var e *httpx.Error
+	if errors.As(err, &e) {
+		if said, ok := a.said(e, nil); ok {
+			o, _ = said.outcome(o)
+			o = asRead(o)
+		}
+		o.RetryAfter = e.RetryAfter
+	}
+	return &connectors.Error{Outcome: o, Err: err}
+}
+
+// said reads the body of an answer that is an error.
+func (a *api) said(e *httpx.Error, own map[string]meaning) (said, bool) {
+	resp := e.Response()
+	if resp == nil {
+		return said{}, false
+	}
+	var body raw
+	if !resp.Truncated {
+		body, _ = parse(resp.Body)
+	}
+	return a.answers.read(resp.Status, body, own), true
+}
+
+// outcome brings what an answer says into the outcome that its status alone
+// gave. bad is false when the answer says nothing against the request.
+func (s said) outcome(o connectors.Outcome) (_ connectors.Outcome, bad bool) {
+	success := o.Class == connectors.Applied
+	switch {
+	case s.known:
+		o.Class, o.MaybeDuplicate, o.Answered = s.meaning.class, s.meaning.duplicate, s.meaning.class == connectors.Unknown
+	case success && s.refused:
+		o.Class = connectors.Invalid
+	case success:
+		return o, false
+	}
+	if s.code != "" {
+		o.Code = codeName(s.code)
+	} else if o.Code == "" {
+		o.Code = "refused"
+	}
+	if s.words != "" {
+		o.Message = strings.TrimPrefix(o.Message+": "+s.words, ": ")
+	}
+	return o, true
+}
+
+// codeName makes a server's code fit to be shown and counted.
+func codeName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.', r == '/':
+			return r
+		}
+		return '_'
+	}, s)
+	return s[:min(len(s), 64)]
+}
+
+// asRead corrects classes that make sense for a write alone.
+func asRead(o connectors.Outcome) connectors.Outcome {
+	switch o.Class {
+	case connectors.Unknown, connectors.Conflict, connectors.Waiting, connectors.Frozen:
+		o.Class = connectors.Transient
+	}
+	o.MaybeDuplicate, o.Answered = false, false
+	return o
+}
+
+func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

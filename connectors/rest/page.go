@@ -1,0 +1,362 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"syncd/connectors"
+	"syncd/connectors/httpx"
+)
+
+// maxID bounds a record's id in bytes.
+const maxID = 512
+
+// source reads the streams of one client.
+type source struct {
+	api     *api
+	streams map[string]*stream
+}
+
+// stream is one stream, ready to be read.
+type stream struct {
+	name string
+	set  *streamSettings
+	plan *plan
+}
+
+// list asks for the page that the position stands at.
+func (s *source) list(ctx context.Context, st *stream, pos *position) (listing, error) {
+	req, err := st.request(pos)
+	if err != nil {
+		return listing{}, connectors.Errorf(connectors.Invalid, "request", "%v", err)
+	}
+	resp, body, err := s.api.read(ctx, req)
+	if err != nil {
+		return listing{}, err
+	}
+	l := listing{total: -1, date: resp.ServerTime, observed: resp.Started}
+	if body == nil { // 204: no records, and no more pages
+		no := false
+		l.more = &no
+		return l, nil
+	}
+	if err := st.readListing(&l, body, resp); err != nil {
+		return listing{}, connectors.Errorf(connectors.Transient, "answer_shape", "%v", err)
+	}
+	return l, nil
+}
+
+// request builds the request of the page.
+func (st *stream) request(pos *position) (*httpx.Request, error) {
+	set, sc := st.set, pos.Scan
+	req := &httpx.Request{Method: set.List.Method, Path: set.List.Path}
+	if sc.Token != "" && (st.plan.kind == pageLink || st.plan.kind == pageURL) {
+		// The server's own link, unchanged: some refuse filters beside it.
+		return &httpx.Request{Method: http.MethodGet, URL: sc.Token}, nil
+	}
+	f := st.fill(sc)
+	req.Query = f.query(set.List.Query)
+	for param, name := range map[string]string{
+		set.Since.Param: "since", set.Paging.SizeParam: "limit", set.Paging.Cursor.Param: "cursor",
+		set.Paging.Page.Param: "page", set.Paging.Offset.Param: "offset",
+		set.Paging.Keyset.PageParam: "page", set.Paging.Keyset.OffsetParam: "offset",
+	} {
+		if v, ok := f[name]; ok && param != "" {
+			req.Query.Set(param, v)
+		}
+	}
+	if set.List.Body != nil {
+		b, err := f.body(set.List.Body)
+		if err != nil {
+			return nil, fmt.Errorf("the body of list: %w", err)
+		}
+		req.Body = b
+		req.Header = http.Header{"Content-Type": {"application/json"}}
+	}
+	return req, nil
+}
+
+// fill gives the placeholders of a listing their values.
+func (st *stream) fill(sc *scan) fill {
+	p := st.plan
+	f := fill{}
+	if sc.Size > 0 {
+		f["limit"] = strconv.Itoa(sc.Size)
+	}
+	bound := sc.Since
+	if p.kind == pageKeyset && sc.At > 0 {
+		bound = sc.At
+	}
+	switch {
+	case bound > 0:
+		f["since"] = p.sinceFmt.write(bound, p.inclusive)
+	case st.set.Since.All != "":
+		f["since"] = st.set.Since.All
+	}
+	// The first pass has no upper bound, for the sake of records that bear a
+	// time in the future; the others have, so that they come to an end.
+	if sc.Until > 0 && sc.Pass > 0 {
+		f["until"] = p.sinceFmt.writeUpper(sc.Until)
+	}
+	switch p.kind {
+	case pageNumber:
+		f["page"] = strconv.Itoa(sc.Page)
+	case pageOffset:
+		f["offset"] = strconv.Itoa(sc.Offset)
+	case pageCursor:
+		if sc.Token != "" {
+			f["cursor"] = sc.Token
+		}
+	case pageKeyset:
+		if p.subOffset {
+			f["offset"] = strconv.Itoa(sc.Sub)
+		} else {
+			f["page"] = strconv.Itoa(p.first + sc.Sub)
+		}
+	}
+	return f
+}
+
+// readListing takes a page apart.
+func (st *stream) readListing(l *listing, body raw, resp *httpx.Response) error {
+	set := st.set
+	v, found, err := set.Records.in(body)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("the answer holds nothing at records: %s", set.Records)
+	}
+	items, err := v.list()
+	if err != nil {
+		return fmt.Errorf("records: %s: %w", set.Records, err)
+	}
+	for _, it := range items {
+		l.recs = append(l.recs, st.record(it))
+	}
+	if err := st.readTotal(l, body, resp.Header); err != nil {
+		return err
+	}
+	if set.Paging.More.given() {
+		if m, found, err := set.Paging.More.in(body); err != nil {
+			return err
+		} else if found {
+			t := m.truthy()
+			l.more = &t
+		}
+	}
+	l.token, err = st.nextToken(body, resp.Header)
+	return err
+}
+
+func (st *stream) readTotal(l *listing, body raw, h http.Header) error {
+	var text string
+	switch p := st.set.Paging; {
+	case p.Total.given():
+		v, found, err := p.Total.in(body)
+		if err != nil {
+			return err
+		}
+		if !found || v.isNull() {
+			return nil
+		}
+		text = v.word()
+	case p.TotalHead != "":
+		if text = strings.TrimSpace(h.Get(p.TotalHead)); text == "" {
+			return nil
+		}
+	default:
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return fmt.Errorf("the total %q is not a number of records", cut(text, 20))
+	}
+	l.total = n
+	return nil
+}
+
+// maxLink bounds a server's cursor or link in bytes.
+const maxLink = 8 << 10
+
+// nextToken returns the server's cursor or link to the next page, "" for none.
+func (st *stream) nextToken(body raw, h http.Header) (string, error) {
+	var p path
+	switch st.plan.kind {
+	case pageCursor:
+		p = st.set.Paging.Cursor.Next
+	case pageURL:
+		p = st.set.Paging.NextURL.Path
+	case pageLink:
+		return nextLink(h.Values("Link"))
+	default:
+		return "", nil
+	}
+	v, found, err := p.in(body)
+	if err != nil || !found || !v.truthy() {
+		return "", err
+	}
+	t, ok := v.text()
+	if !ok {
+		return "", fmt.Errorf("%s: expected the next page's cursor or address, not %s", p, v.kindName())
+	}
+	if len(t) > maxLink {
+		return "", fmt.Errorf("%s: the next page's cursor or address has %d bytes, more than %d", p, len(t), maxLink)
+	}
+	return t, nil
+}
+
+// record takes one record out of a page. Whatever is wrong with it becomes its
+// own problem, not the page's.
+func (st *stream) record(v raw) record {
+	r := record{event: connectors.Event{Body: json.RawMessage(v)}}
+	if v.kind() != '{' {
+		r.event.Problem = "the record is " + v.kindName() + ", not an object"
+		return r
+	}
+	var err error
+	if r.id, err = st.recordID(v); err != nil {
+		r.event.Problem = err.Error()
+	}
+	r.event.SourceID = r.id
+	if err := st.stamps(&r, v); err != nil && r.event.Problem == "" {
+		r.event.Problem = err.Error()
+	}
+	gone, err := st.set.Deleted.marks(v)
+	if err != nil && r.event.Problem == "" {
+		r.event.Problem = err.Error()
+	}
+	r.event.Gone = gone
+	return r
+}
+
+func (st *stream) recordID(rec raw) (string, error) {
+	parts := make([]string, len(st.set.ids))
+	for i, p := range st.set.ids {
+		v, found, err := p.in(rec)
+		if err != nil {
+			return "", fmt.Errorf("id: %w", err)
+		}
+		t, ok := v.text()
+		switch {
+		case !found || v.isNull() || ok && t == "":
+			return "", fmt.Errorf("the record has no id at %s", p)
+		case !ok:
+			return "", fmt.Errorf("the id at %s is %s, not a text or a number", p, v.kindName())
+		}
+		parts[i] = t
+	}
+	id := strings.Join(parts, ":")
+	if len(id) > maxID {
+		return "", fmt.Errorf("the id has %d bytes, more than %d", len(id), maxID)
+	}
+	return id, nil
+}
+
+func (st *stream) stamps(r *record, rec raw) error {
+	if ver := st.set.Version; ver.given() {
+		n, err := readStamp(ver, rec)
+		if err != nil {
+			return fmt.Errorf("version: %w", err)
+		}
+		r.stamp, r.event.Version = n, n
+		if ver.format.isTime() && n > 0 {
+			r.changed = n
+		}
+	}
+	if ch := st.set.Changed; ch.given() {
+		n, err := readStamp(ch, rec)
+		if err != nil {
+			return fmt.Errorf("changed_at: %w", err)
+		}
+		if n > 0 {
+			r.changed = n
+		}
+	}
+	if r.changed > 0 {
+		r.event.ChangedAt = timeOf(r.changed)
+	}
+	return nil
+}
+
+func readStamp(s stampSettings, rec raw) (int64, error) {
+	v, found, err := s.Path.in(rec)
+	if err != nil || !found {
+		return 0, err
+	}
+	n, _, err := s.format.read(v)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", s.Path, err)
+	}
+	return n, nil
+}
+
+// nextLink finds the address of rel="next" in Link headers (RFC 8288).
+func nextLink(headers []string) (string, error) {
+	for _, h := range headers {
+		for h != "" {
+			var link, params string
+			link, params, h = cutLink(h)
+			if link == "" {
+				break
+			}
+			if !hasRelNext(params) {
+				continue
+			}
+			if len(link) > maxLink {
+				return "", fmt.Errorf("the next page's link has %d bytes, more than %d", len(link), maxLink)
+			}
+			if _, err := url.Parse(link); err != nil {
+				return "", fmt.Errorf("the next page's link cannot be read")
+			}
+			return link, nil
+		}
+	}
+	return "", nil
+}
+
+// cutLink takes the first <address>; parameters off a Link header. Addresses
+// may hold commas, and quoted parameters too.
+func cutLink(h string) (link, params, rest string) {
+	open := strings.IndexByte(h, '<')
+	if open < 0 {
+		return "", "", ""
+	}
+	end := strings.IndexByte(h[open:], '>')
+	if end < 0 {
+		return "", "", ""
+	}
+	end += open
+	link = strings.TrimSpace(h[open+1 : end])
+	i, quoted := end+1, false
+	for ; i < len(h) && (quoted || h[i] != ','); i++ {
+		switch {
+		case quoted && h[i] == '\\':
+			i++
+		case h[i] == '"':
+			quoted = !quoted
+		}
+	}
+	i = min(i, len(h))
+	return link, h[end+1 : i], strings.TrimPrefix(h[i:], ",")
+}
+
+func hasRelNext(params string) bool {
+	for p := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "rel") {
+			continue
+		}
+		for rel := range strings.FieldsSeq(strings.Trim(strings.TrimSpace(value), `"`)) {
+			if strings.EqualFold(rel, "next") {
+				return true
+			}
+		}
+	}
+	return false
+}

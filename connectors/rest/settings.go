@@ -1,0 +1,83 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"syncd/connectors"
+	"syncd/internal/field"
+)
+
+// Connector returns the connector's entry for the registry.
+func Connector() connectors.Connector {
+	return connectors.Connector{
+		Name:     "rest",
+		Doc:      "Any JSON API over HTTP, described in the configuration: listings with every usual way of paging as a source, create, update and look-up of records as a target.",
+		Settings: func() connectors.Settings { return &Settings{} },
+	}
+}
+
+// Settings describe one API.
+type Settings struct {
+	URL     string
+	Headers map[string]string
+	Auth    authSettings
+	CAFile  string
+	MaxBody int64
+	Answers answerSettings
+	Stream  map[string]*streamSettings
+	Entity  map[string]*entitySettings
+}
+
+const nameRule = `[a-z][a-z0-9_]{0,62}`
+const nameWhat = "a name of small letters, digits and underscores that begins with a letter"
+
+// Fields declares the settings.
+func (s *Settings) Fields(f *field.Set) {
+	f.URL(&s.URL, "url", "Address of the API; the paths of streams and entities are added to it.", field.Required(), field.Example("https://shop.example.com/api/v2"))
+	f.Struct(&s.Auth, "auth", "How requests prove who they come from.")
+	f.StringMap(&s.Headers, "headers", "Headers sent with every request. Not for credentials: those belong into `auth`.")
+	f.String(&s.CAFile, "ca_file", "File with the certificates of the authorities to trust beside the system's, as PEM.", field.Advanced())
+	f.Size(&s.MaxBody, "max_body", "Largest answer that is read.", field.Default("32MiB"), field.Range("1KiB", "256MiB"), field.Advanced())
+	f.Struct(&s.Answers, "answers", "What this API's answers mean where the status alone does not tell.")
+	field.Map(f, &s.Stream, "streams", "What can be read, by a name of your choice.", field.Names(nameRule, nameWhat))
+	field.Map(f, &s.Entity, "entities", "What can be written, by a name of your choice.", field.Names(nameRule, nameWhat))
+}
+
+// Validate checks the settings as a whole.
+func (s *Settings) Validate(r *field.Report) {
+	if len(s.Stream) == 0 && len(s.Entity) == 0 && !r.Failed("streams") && !r.Failed("entities") {
+		r.Errorf("neither streams nor entities are described; describe at least one of them")
+	}
+}
+
+// Streams lists the described streams by name.
+func (s *Settings) Streams() []connectors.StreamInfo {
+	var l []connectors.StreamInfo
+	for name, st := range s.Stream {
+		l = append(l, st.info(name))
+	}
+	slices.SortFunc(l, func(a, b connectors.StreamInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return l
+}
+
+// Entities lists the described entities by name.
+func (s *Settings) Entities() []connectors.EntityInfo {
+	var l []connectors.EntityInfo
+	for name, e := range s.Entity {
+		l = append(l, e.info(name, time.Duration(0)))
+	}
+	slices.SortFunc(l, func(a, b connectors.EntityInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return l
+}
+
+// Open connects. It sends nothing.
+func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Instance, error) {
+	a, err := newAPI(s, env)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{api: a, set: s, timeout: env.Timeout}, nil
+}
