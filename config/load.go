@@ -58,7 +58,7 @@ func (e *Errors) Error() string {
 func Load(o Options) (*Config, error) {
 	file, problems := readTree(o)
 	if file == nil {
-		return nil, &Errors{Problems: problems}
+		return nil, &Errors{Problems: inOrder(problems)}
 	}
 	tree, more, err := overlay(o, file)
 	if err != nil {

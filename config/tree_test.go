@@ -50,6 +50,7 @@ func TestWhatIsWrongWithTheFileItself(t *testing.T) {
 		{"wrong indentation", "a: 1\n  b: 2\n", "2:4: a colon where no key can be; quote the value if the colon belongs to it"},
 		{"less indentation", "a:\n    b: 1\n  c: 2\n", "3:3: this does not fit the mapping that begins in line 1; check the indentation"},
 		{"second document", "log: {}\n---\nlog: {}\n", "2:1: a second document begins here; put everything into one"},
+		{"two documents that are no mappings", "- a\n---\nb\n", "1:1: the file must be a mapping with keys such as journal, clients and flows\nsyncd.yaml:2:1: a second document begins here; put everything into one"},
 		{"broken second document", "log: {}\n---\na: [\n", "4:1: a value or a closing bracket is missing here"},
 		{"not UTF-8", "log: {}\n# caf\xe9\n", "2:6: not UTF-8; save the file as UTF-8"},
 		{"UTF-16", "\xff\xfel\x00o\x00", "1:1: not UTF-8; save the file as UTF-8"},
