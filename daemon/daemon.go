@@ -61,18 +61,26 @@ type run struct {
 // grace time. Plans that come through reload take its place one after another:
 // what is under way ends under the old plan, new work begins under the new one.
 func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan *Plan) error {
+	r, err := d.start(ctx, plan)
+	if err != nil {
+		return err
+	}
 	for {
-		r, err := d.start(ctx, plan)
-		if err != nil {
-			return err
-		}
 		select {
 		case <-ctx.Done():
 			d.stop(r)
 			return nil
-		case plan = <-reload:
+		case next := <-reload:
 			d.stop(r)
-			d.log.Info("running the new configuration", "flows", len(plan.Flows), "clients", len(plan.Clients))
+			if r, err = d.start(ctx, next); err == nil {
+				plan = next
+				d.log.Info("running the new configuration", "clients", len(plan.Clients), "flows", len(plan.Flows))
+				continue
+			}
+			d.log.Error("the new configuration cannot be run; going on with the old one", "error", err)
+			if r, err = d.start(ctx, plan); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"syncd/jobs"
+)
+
+// actedJSON is what replay and discard print with --json.
+type actedJSON struct {
+	Done    int       `json:"done"`
+	Asked   int       `json:"asked"`
+	Skipped []skipped `json:"skipped"`
+}
+
+type skipped struct {
+	Job string `json:"job"`
+	Why string `json:"why"`
+}
+
+func (a *app) replayCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay FLOW/KEY ...",
+		Short: "Try dead jobs again",
+		Long: `replay makes dead jobs due again with all their attempts. A record that could not
+be mapped is mapped again, and one past its flow's max_age is read again from
+the source, by the daemon. A write in doubt is found out about first, as always.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.act(cmd.Context(), args, func(j *jobs.Journal, ids []jobs.RowID, fs map[string]*jobs.Flow) (jobs.Acted, error) {
+				return j.Replay(cmd.Context(), ids, fs)
+			}, "due again")
+		},
+	}
+}
+
+func (a *app) discardCmd() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:   "discard FLOW/KEY ... --reason TEXT",
+		Short: "Give jobs up",
+		Long: `discard ends open or dead jobs without writing them. A newer version of the record
+opens it again. The reason is kept in the job's history.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return errors.New("say why with --reason; it is kept in the job's history")
+			}
+			return a.act(cmd.Context(), args, func(j *jobs.Journal, ids []jobs.RowID, _ map[string]*jobs.Flow) (jobs.Acted, error) {
+				return j.Discard(cmd.Context(), ids, reason)
+			}, "discarded")
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, in a few `words`")
+	return c
+}
+
+// act changes the named jobs; those that could not be changed are a finding.
+func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []jobs.RowID, map[string]*jobs.Flow) (jobs.Acted, error), done string) error {
+	ids := make([]jobs.RowID, 0, len(names))
+	for _, n := range names {
+		id, err := rowID(n)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	j, _, err := a.journal(ctx, c, acting)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	got, err := do(j, ids, flows(c))
+	if err != nil {
+		return exit(exitJournal, redacted(c, err))
+	}
+	out := actedJSON{Done: got.Done, Asked: got.Asked, Skipped: []skipped{}}
+	for _, s := range got.Skipped {
+		out.Skipped = append(out.Skipped, skipped{s.RowID.String(), s.Why})
+	}
+	if a.json {
+		err = printJSON(a.out, out)
+	} else {
+		fmt.Fprintf(a.out, "%d %s", out.Done, done)
+		if out.Asked > 0 {
+			fmt.Fprintf(a.out, ", %d asked of their source", out.Asked)
+		}
+		fmt.Fprintln(a.out)
+		for _, s := range out.Skipped {
+			fmt.Fprintf(a.out, "%s left alone: %s\n", clean(s.Job), clean(s.Why))
+		}
+	}
+	if err == nil && len(out.Skipped) > 0 {
+		return exit(exitFinding, errSaid)
+	}
+	return err
+}

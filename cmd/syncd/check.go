@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"syncd/config"
+	"syncd/connectors"
+	"syncd/daemon"
+	"syncd/jobs"
+	"syncd/ratelimit"
+	"syncd/upsert"
+)
+
+// checkJSON is what check --json prints.
+type checkJSON struct {
+	Config   string        `json:"config"`
+	Clients  int           `json:"clients"`
+	Flows    int           `json:"flows"`
+	Problems []string      `json:"problems"`
+	Remarks  []string      `json:"remarks"`
+	Live     []liveFinding `json:"live,omitempty"`
+}
+
+type liveFinding struct {
+	Client      string `json:"client"`
+	Subject     string `json:"subject,omitempty"`
+	OK          bool   `json:"ok"`
+	Unreachable bool   `json:"unreachable,omitempty"`
+	Text        string `json:"text,omitempty"`
+}
+
+func (a *app) checkCmd() *cobra.Command {
+	var live bool
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Check the configuration, and with --live the clients too",
+		Long: `check reads the configuration and reports every mistake in it with its place.
+With --live it also asks every client whether it can be reached and whether each
+stream and entity is there as configured. It changes nothing anywhere.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), live) },
+	}
+	c.Flags().BoolVar(&live, "live", false, "ask the clients too")
+	return c
+}
+
+func (a *app) check(ctx context.Context, live bool) error {
+	out := checkJSON{Config: a.config, Problems: []string{}, Remarks: []string{}}
+	c, err := config.Load(config.Options{Path: a.config, Env: a.env, Connectors: registry()})
+	if err != nil {
+		var es *config.Errors
+		if errors.As(err, &es) {
+			for _, p := range es.Problems {
+				out.Problems = append(out.Problems, p.String())
+			}
+		} else {
+			out.Problems = append(out.Problems, err.Error())
+		}
+		if a.json {
+			if err := printJSON(a.out, out); err != nil {
+				return err
+			}
+			return exit(exitConfig, errSaid)
+		}
+		return exit(exitConfig, err)
+	}
+	out.Clients, out.Flows = len(c.Clients), len(c.Flows)
+	out.Remarks = append(out.Remarks, remarks(c)...)
+	if live {
+		out.Live = a.live(ctx, c)
+	}
+	if a.json {
+		err = printJSON(a.out, out)
+	} else {
+		a.printCheck(out)
+	}
+	if err != nil {
+		return err
+	}
+	return verdictOf(out.Live)
+}
+
+func verdictOf(fs []liveFinding) error {
+	code := exitOK
+	for _, f := range fs {
+		switch {
+		case f.Unreachable:
+			code = exitUnreachable
+		case !f.OK && code == exitOK:
+			code = exitFinding
+		}
+	}
+	if code == exitOK {
+		return nil
+	}
+	return exit(code, errSaid)
+}
+
+// remarks are what a person should know of a configuration that is right.
+func remarks(c *config.Config) []string {
+	var out []string
+	for name, f := range c.Flows {
+		if f.To.Strategy == connectors.Lookup {
+			out = append(out, fmt.Sprintf("flow %s: strategy lookup creates a record once, unless someone else creates the same one between the search and the create", name))
+		}
+		if f.To.Strategy == connectors.NaturalKey && !f.To.Info.Guarded {
+			out = append(out, fmt.Sprintf("flow %s: the target cannot refuse an older state by itself; after a write in doubt syncd waits %s and then writes the newest", name, f.To.SettleTime))
+		}
+		if !f.Enabled {
+			out = append(out, fmt.Sprintf("flow %s: not enabled", name))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// live asks every client, a minute each at most.
+func (a *app) live(ctx context.Context, c *config.Config) []liveFinding {
+	plan, err := daemon.PlanOf(c, time.Now().UTC())
+	if err != nil {
+		return []liveFinding{{Text: err.Error()}}
+	}
+	names := make([]string, 0, len(plan.Clients))
+	for n := range plan.Clients {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	out := []liveFinding{}
+	for _, n := range names {
+		for _, f := range liveClient(ctx, plan, plan.Clients[n]) {
+			f.Text = c.Redact(f.Text)
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func liveClient(ctx context.Context, plan *daemon.Plan, cp *daemon.ClientPlan) []liveFinding {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	quiet := slog.New(slog.DiscardHandler)
+	now := func() time.Time { return time.Now().UTC() }
+	gate, err := ratelimit.NewGate(cp.Name, cp.Gate, nil, nil, nil, quiet)
+	if err != nil {
+		return []liveFinding{{Client: cp.Name, Text: err.Error()}}
+	}
+	inst, err := cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: gate, Timeout: cp.Timeout, Concurrency: cp.Concurrency,
+		BaseDir: plan.BaseDir, Log: quiet, Now: now, UserAgent: "syncd/" + version()})
+	if err != nil {
+		return []liveFinding{{Client: cp.Name, Text: err.Error()}}
+	}
+	defer inst.Close()
+	streams, entities := used(plan, cp.Name)
+	out := []liveFinding{}
+	for _, f := range inst.Check(ctx, streams, entities) {
+		lf := liveFinding{Client: cp.Name, Subject: f.Subject, OK: f.Problem == "", Unreachable: f.Unreachable, Text: f.Problem}
+		if lf.OK {
+			lf.Text = f.Note
+		}
+		out = append(out, lf)
+	}
+	for _, f := range plan.Flows {
+		if f.Client != cp.Name {
+			continue
+		}
+		e, err := inst.Target().Entity(f.Entity)
+		if err == nil {
+			_, err = upsert.New(&f.Flow, e, noLinks{}, now)
+		}
+		if err != nil {
+			out = append(out, liveFinding{Client: cp.Name, Subject: "flow " + f.Name, Text: err.Error()})
+		}
+	}
+	return out
+}
+
+// noLinks stands in for the journal where nothing is written.
+type noLinks struct{}
+
+func (noLinks) PutLink(context.Context, string, jobs.EntityKey, string) error {
+	return errors.New("a check stores no links")
+}
+
+// used are the streams and entities of a client that flows name.
+func used(plan *daemon.Plan, client string) (streams, entities []string) {
+	for _, f := range plan.Flows {
+		if f.SourceClient == client && !slices.Contains(streams, f.Stream) {
+			streams = append(streams, f.Stream)
+		}
+		if f.Client == client && !slices.Contains(entities, f.Entity) {
+			entities = append(entities, f.Entity)
+		}
+	}
+	slices.Sort(streams)
+	slices.Sort(entities)
+	return streams, entities
+}
+
+func (a *app) printCheck(o checkJSON) {
+	fmt.Fprintf(a.out, "%s: %d clients and %d flows, no mistakes\n", o.Config, o.Clients, o.Flows)
+	for _, r := range o.Remarks {
+		fmt.Fprintln(a.out, "note:", r)
+	}
+	for _, f := range o.Live {
+		mark, text := "ok", f.Text
+		switch {
+		case f.Unreachable:
+			mark = "UNREACHABLE"
+		case !f.OK:
+			mark = "PROBLEM"
+		}
+		name := f.Client
+		if f.Subject != "" {
+			name += " " + f.Subject
+		}
+		if text != "" {
+			text = ": " + text
+		}
+		fmt.Fprintf(a.out, "%-11s %s%s\n", mark, clean(name), clean(text))
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"syncd/jobs"
+)
+
+// explainJSON is what explain --json prints.
+type explainJSON struct {
+	Flow   string     `json:"flow"`
+	Key    string     `json:"key"`
+	State  string     `json:"state"`
+	Reason string     `json:"reason,omitempty"`
+	Text   string     `json:"text"`
+	Since  *time.Time `json:"since,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
+	Next   string     `json:"next"`
+}
+
+func (a *app) explainCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain FLOW/KEY",
+		Short: "Say where a job stands, why, since when, and what happens next",
+		Long:  "explain says where a job stands, why, since when, and what happens next and when. FLOW/KEY is split at the first slash.",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) explain(ctx context.Context, name string) error {
+	d, sur, now, err := a.detail(ctx, name)
+	if err != nil {
+		return err
+	}
+	e := jobs.Why(&d.Row, sur, now)
+	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: e.Text,
+		Since: at(e.Since), Until: at(e.Until), Next: e.Next}
+	if a.json {
+		return printJSON(a.out, o)
+	}
+	tw := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "%s\t%s\n", clean(o.Flow+"/"+o.Key), o.State)
+	fmt.Fprintf(tw, "why\t%s\n", clean(o.Text))
+	if o.Since != nil {
+		fmt.Fprintf(tw, "since\t%s (%s ago)\n", stamp(o.Since), ago(now, o.Since))
+	}
+	next := o.Next
+	if o.Until != nil && o.Until.After(now) {
+		next += fmt.Sprintf(", at %s (in %s)", stamp(o.Until), o.Until.Sub(now).Round(time.Second))
+	}
+	fmt.Fprintf(tw, "next\t%s\n", clean(next))
+	return tw.Flush()
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"syncd/config"
+	"syncd/jobs"
+)
+
+// statusJSON is what status --json prints; docs/cli.md describes it.
+type statusJSON struct {
+	At       time.Time      `json:"at"`
+	Journal  string         `json:"journal"`
+	Daemon   string         `json:"daemon"` // running, not reachable, or unknown
+	Flows    []flowStatus   `json:"flows"`
+	Clients  []clientStatus `json:"clients"`
+	Totals   totals         `json:"totals"`
+	Warnings []string       `json:"warnings"`
+}
+
+type totals struct {
+	Open       int64 `json:"open"`
+	Running    int64 `json:"running"`
+	Due        int64 `json:"due"`
+	Done       int64 `json:"done"`
+	Dead       int64 `json:"dead"`
+	Unresolved int64 `json:"unresolved"`
+	Colliding  int64 `json:"colliding"`
+}
+
+type flowStatus struct {
+	Flow       string           `json:"flow"`
+	Configured bool             `json:"configured"`
+	LastChange *time.Time       `json:"last_change,omitempty"`
+	Open       int64            `json:"open"`
+	Due        int64            `json:"due"`
+	Done       int64            `json:"done"`
+	Dead       int64            `json:"dead"`
+	Unresolved int64            `json:"unresolved"`
+	Colliding  int64            `json:"colliding"`
+	OldestOpen *time.Time       `json:"oldest_open,omitempty"`
+	Waiting    map[string]int64 `json:"waiting,omitempty"`       // open jobs by reason
+	DeadBy     map[string]int64 `json:"dead_by_class,omitempty"` // dead letters by class
+}
+
+type clientStatus struct {
+	Client      string     `json:"client"`
+	Paused      string     `json:"paused,omitempty"`
+	PausedUntil *time.Time `json:"paused_until,omitempty"`
+	Since       *time.Time `json:"since,omitempty"`
+	Evidence    string     `json:"evidence,omitempty"`
+	Running     int        `json:"running"`
+}
+
+func (a *app) statusCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show flows, clients and jobs at a glance",
+		Long: `status reads the journal and shows where every flow and client stands. It exits
+with 1 when something needs a person: dead letters, a paused client, colliding
+records, a journal that warns of itself.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
+	}
+}
+
+func (a *app) status(ctx context.Context) error {
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	j, e, err := a.journal(ctx, c, reading)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	o, err := j.Overview(ctx)
+	if err != nil {
+		return exit(exitJournal, redacted(c, err))
+	}
+	s := statusOf(c, o)
+	s.Journal, s.Daemon = j.Describe(), daemonState(ctx, c.Listen)
+	if w, ok := e.(interface {
+		Warnings(ctx context.Context) []string
+	}); ok {
+		s.Warnings = append(s.Warnings, w.Warnings(ctx)...)
+	}
+	if a.json {
+		err = printJSON(a.out, s)
+	} else {
+		err = s.print(a.out)
+	}
+	if err == nil && s.finding() {
+		return exit(exitFinding, errSaid)
+	}
+	return err
+}
+
+func (s *statusJSON) finding() bool {
+	if s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(s.Clients, func(c clientStatus) bool { return c.Paused != "" })
+}
+
+// statusOf sums the journal's counts up by flow.
+func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
+	s := &statusJSON{At: o.At, Flows: []flowStatus{}, Clients: []clientStatus{}, Warnings: []string{}}
+	byFlow := map[string]*flowStatus{}
+	flow := func(name string) *flowStatus {
+		f := byFlow[name]
+		if f == nil {
+			f = &flowStatus{Flow: name, Waiting: map[string]int64{}, DeadBy: map[string]int64{}}
+			_, f.Configured = c.Flows[name]
+			byFlow[name] = f
+		}
+		return f
+	}
+	for name := range c.Flows {
+		flow(name)
+	}
+	for _, n := range o.Counts {
+		f := flow(n.Flow)
+		f.Unresolved += n.Unresolved
+		switch n.State {
+		case jobs.Done:
+			f.Done += n.N
+		case jobs.Dead, jobs.Held:
+			f.Dead += n.N
+			f.DeadBy[n.Class] += n.N
+		default:
+			f.Open += n.N
+			f.Due += n.Due
+			if n.Reason != jobs.ReasonNone {
+				f.Waiting[string(n.Reason)] += n.N
+			}
+			if !n.OldestOpen.IsZero() && (f.OldestOpen == nil || n.OldestOpen.Before(*f.OldestOpen)) {
+				f.OldestOpen = &n.OldestOpen
+			}
+		}
+	}
+	for _, fs := range o.Flows {
+		if !fs.MovedAt.IsZero() {
+			flow(fs.Flow).LastChange = &fs.MovedAt
+		}
+	}
+	for name, n := range o.Contenders {
+		flow(name).Colliding = int64(n)
+	}
+	for _, f := range byFlow {
+		s.Flows = append(s.Flows, *f)
+		s.Totals.Open += f.Open
+		s.Totals.Due += f.Due
+		s.Totals.Done += f.Done
+		s.Totals.Dead += f.Dead
+		s.Totals.Unresolved += f.Unresolved
+		s.Totals.Colliding += f.Colliding
+	}
+	slices.SortFunc(s.Flows, func(x, y flowStatus) int { return strings.Compare(x.Flow, y.Flow) })
+	s.clients(c, o)
+	return s
+}
+
+func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
+	stored := map[string]jobs.ClientState{}
+	for _, cs := range o.Clients {
+		stored[cs.Client] = cs
+	}
+	for name := range c.Clients {
+		cs := clientStatus{Client: name, Running: o.Running[name]}
+		s.Totals.Running += int64(cs.Running)
+		if st := stored[name]; st.PausedUntil.After(o.At) {
+			cs.Paused, cs.PausedUntil, cs.Since, cs.Evidence = st.Reason, &st.PausedUntil, &st.Since, st.Evidence
+		}
+		s.Clients = append(s.Clients, cs)
+	}
+	slices.SortFunc(s.Clients, func(x, y clientStatus) int { return strings.Compare(x.Client, y.Client) })
+}
+
+// daemonState asks the daemon on the listen address whether it is ready.
+func daemonState(ctx context.Context, listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || listen == "" {
+		return "unknown"
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return "unknown"
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "not reachable"
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "not ready"
+	}
+	return "running"
+}
+
+func (s *statusJSON) print(w io.Writer) error {
+	fmt.Fprintf(w, "journal %s\ndaemon  %s\n\n", s.Journal, s.Daemon)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tWHY OPEN OR DEAD")
+	for _, f := range s.Flows {
+		name := f.Flow
+		if !f.Configured {
+			name += " (not configured)"
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", name, f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,
+			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), reasons(f))
+	}
+	fmt.Fprintln(tw)
+	fmt.Fprintln(tw, "CLIENT\tRUNNING\tGATE\tUNTIL\tEVIDENCE")
+	for _, c := range s.Clients {
+		gate, until := "open", ""
+		if c.Paused != "" {
+			gate, until = "paused ("+c.Paused+")", c.PausedUntil.Format(time.RFC3339)
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", c.Client, c.Running, gate, until, clean(c.Evidence))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, n := range s.Warnings {
+		fmt.Fprintln(w, "\nwarning:", n)
+	}
+	return nil
+}
+
+func reasons(f flowStatus) string {
+	var out []string
+	for _, m := range []map[string]int64{f.Waiting, f.DeadBy} {
+		keys := make([]string, 0, len(m))
+		for k := range m {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			out = append(out, fmt.Sprintf("%s %d", k, m[k]))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// ago says how long before now a time lies.
+func ago(now time.Time, t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return "-"
+	}
+	d := now.Sub(*t)
+	switch {
+	case d < 0:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
