@@ -1,0 +1,347 @@
+package mapping
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/itchyny/gojq"
+)
+
+// instance is a program compiled for one goroutine at a time.
+type instance struct {
+	program  *Program
+	run      *run
+	mapCode  *gojq.Code
+	keyCode  *gojq.Code
+	locating *gojq.Code // mapCode that tells which field failed; made when needed
+	enc      encoder
+	broken   bool // panicked, and must not be used again
+}
+
+func (p *Program) newInstance() (*instance, error) {
+	in := &instance{program: p, run: newRun()}
+	in.enc = encoder{limit: p.src.MaxBytes, owner: p.maker}
+	var err error
+	if in.mapCode, err = in.compile(stageMap, p.src.Map, false); err != nil {
+		return nil, err
+	}
+	if in.keyCode, err = in.compile(stageKey, p.src.Key, false); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// maxProgramBytes bounds the text of a program.
+const maxProgramBytes = 256 << 10
+
+func (in *instance) compile(field, src string, locate bool) (code *gojq.Code, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = compileError(field, src, -1, "the program makes the compiler fail", fmt.Sprint(p))
+		}
+	}()
+	switch {
+	case strings.TrimSpace(src) == "":
+		return nil, compileError(field, src, -1, "the program is empty", emptyHint(field))
+	case len(src) > maxProgramBytes:
+		return nil, compileError(field, src, -1, fmt.Sprintf("the program is longer than %d bytes", maxProgramBytes), "")
+	}
+	q, err := gojq.Parse(src)
+	if err != nil {
+		return nil, syntaxError(field, src, err)
+	}
+	w := &rewriter{
+		lib: in.program.lib, run: in.run, field: field, src: src, vars: in.program.src.Vars,
+		locate: locate, calls: map[string]int{},
+		options: []gojq.CompilerOption{gojq.WithVariables(variables())},
+	}
+	q = w.query(q)
+	if w.err != nil {
+		return nil, w.err
+	}
+	code, err = gojq.Compile(q, w.options...)
+	if err != nil {
+		return nil, nameError(field, src, err)
+	}
+	return code, nil
+}
+
+func emptyHint(field string) string {
+	if field == stageKey {
+		return "write the field of the record that names it, such as .external_id"
+	}
+	return `write an object, such as {"name": .title}`
+}
+
+// syntaxError places an error of the parser.
+func syntaxError(field, src string, err error) *CompileError {
+	var p *gojq.ParseError
+	if !errors.As(err, &p) {
+		return compileError(field, src, -1, err.Error(), "")
+	}
+	offset := max(p.Offset-len(p.Token), 0)
+	hint := ""
+	switch {
+	case p.Token == "" && offset >= len(strings.TrimRight(src, " \t\r\n")):
+		offset = len(src)
+		hint = "a bracket, a quote or an end is missing"
+	case p.Token == "'":
+		hint = `strings are written in double quotes`
+	case p.Token == "==" || p.Token == "!":
+		hint = "a condition is written as if … then … else … end"
+	}
+	return compileError(field, src, offset, p.Error(), hint)
+}
+
+// nameError places an error of the compiler, which is about a variable or label
+// that does not exist.
+func nameError(field, src string, err error) *CompileError {
+	msg := err.Error()
+	_, name, ok := strings.Cut(msg, "variable not defined: ")
+	if !ok {
+		return compileError(field, src, -1, msg, "")
+	}
+	known := variables()
+	for _, t := range tokens(src) {
+		if t.text[0] == '$' && t.text != name {
+			known = append(known, t.text)
+		}
+	}
+	return compileError(field, src, position(src, name, 0), "there is no variable "+name, didYouMean("", closest(name, known)))
+}
+
+func (in *instance) mapEvent(ctx context.Context, body []byte, meta Meta) ([]Pair, error) {
+	src := &in.program.src
+	in.run.reset(ctx, src.Timeout)
+	event, replaced, err := decode(body)
+	if err != nil {
+		return nil, err
+	}
+	e := evaluation{instance: in, event: event, replaced: replaced, meta: metaValue(meta), vars: varsValue(src.Vars)}
+	if err := e.each(stageMap, in.mapCode, event, e.output); err != nil {
+		return nil, in.withField(ctx, &e, body, err)
+	}
+	return e.pairs, nil
+}
+
+// withField runs the map program again to learn which field of the record it
+// failed in.
+func (in *instance) withField(ctx context.Context, e *evaluation, body []byte, err error) error {
+	var failed *Error
+	if !errors.As(err, &failed) || failed.Stage != stageMap || failed.Path != "" || in.run.over != nil || in.broken {
+		return err
+	}
+	if in.locating == nil {
+		code, cerr := in.compile(stageMap, in.program.src.Map, true)
+		if cerr != nil {
+			return err
+		}
+		in.locating = code
+	}
+	event, _, derr := decode(body)
+	if derr != nil {
+		return err
+	}
+	left := time.Until(in.run.deadline)
+	in.run.reset(ctx, max(left, 0))
+	again := evaluation{instance: in, event: event, meta: e.meta, vars: e.vars}
+	ignore := func(any) error { return nil }
+	if again.each(stageMap, in.locating, event, ignore) != nil && in.run.over == nil {
+		failed.Path = in.run.fieldPath()
+	}
+	return failed
+}
+
+func metaValue(m Meta) map[string]any {
+	var changed any
+	if !m.ChangedAt.IsZero() {
+		changed = m.ChangedAt.UTC().Format(time.RFC3339Nano)
+	}
+	return map[string]any{"id": m.SourceID, "stream": m.Stream, "version": int(m.Version), "changed_at": changed}
+}
+
+func varsValue(vars map[string]string) map[string]any {
+	m := make(map[string]any, len(vars))
+	for k, v := range vars {
+		m[k] = v
+	}
+	return m
+}
+
+// clock0 is the function now: seconds since 1970 with microseconds.
+func clock0(now func() time.Time) func() any {
+	if now == nil {
+		return nil
+	}
+	return func() any {
+		us := now().UnixMicro()
+		return json.Number(fmt.Sprintf("%d.%06d", us/1e6, us%1e6))
+	}
+}
+
+// evaluation is the mapping of one event.
+type evaluation struct {
+	*instance
+	event    any
+	replaced bool // the body held broken characters
+	meta     map[string]any
+	vars     map[string]any
+	outputs  int
+	pairs    []Pair
+	byKey    map[string]int // from the ninth pair on
+}
+
+// each runs a program and hands on its outputs.
+func (e *evaluation) each(stage string, code *gojq.Code, input any, f func(any) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.broken = true
+			err = &Error{Stage: stage, Msg: "a function failed unexpectedly; please report it", Hint: panicPlace(p)}
+		}
+	}()
+	iter := code.RunWithContext(e.run, input, e.event, e.meta, e.vars)
+	for {
+		v, ok := iter.Next()
+		if !ok {
+			return nil
+		}
+		if failed, ok := v.(error); ok {
+			return e.failure(stage, failed)
+		}
+		if err := f(v); err != nil {
+			return err
+		}
+	}
+}
+
+// panicPlace keeps Go's own messages, which hold types, and drops texts that
+// may hold values.
+func panicPlace(p any) string {
+	if e, ok := p.(interface{ RuntimeError() }); ok {
+		return fmt.Sprint(e)
+	}
+	return ""
+}
+
+func (e *evaluation) failure(stage string, err error) error {
+	if over := e.run.over; over != nil {
+		if ctxErr := e.run.parent.Err(); ctxErr != nil {
+			return fmt.Errorf("map event: %w", ctxErr)
+		}
+		msg := over.Error()
+		if errors.Is(over, errTimeout) {
+			msg += ": more than " + e.program.src.Timeout.String()
+		}
+		return &Error{Stage: stage, Msg: msg}
+	}
+	return &Error{Stage: stage, Msg: describe(err), Hint: hintFor(err)}
+}
+
+func hintFor(err error) string {
+	if strings.HasSuffix(fmt.Sprintf("%T", err), ".iteratorError") {
+		return "use .[]? or // [] where a list may be missing"
+	}
+	return ""
+}
+
+// output takes one output of the map program.
+func (e *evaluation) output(v any) error {
+	if e.outputs++; e.outputs > e.program.src.MaxOutputs {
+		return &Error{Stage: stageMap, Msg: fmt.Sprintf("gave more than %d outputs for one event", e.program.src.MaxOutputs)}
+	}
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		return e.record(v)
+	case []any:
+		return &Error{Stage: stageMap, Msg: "gave an array, and one record is one object", Hint: "add [] behind it to give its elements one by one"}
+	}
+	return &Error{Stage: stageMap, Msg: "gave " + typeName(v) + ", and a record is an object", Hint: "give null or empty where there is no record"}
+}
+
+func (e *evaluation) record(m map[string]any) error {
+	body, refs, err := e.enc.record(m)
+	if err != nil {
+		return err
+	}
+	if err := e.run.produce(len(body)); err != nil {
+		return e.failure(stageMap, err)
+	}
+	key, err := e.key(m)
+	if err != nil {
+		return err
+	}
+	i, ok := e.find(key)
+	if !ok {
+		e.pairs = append(e.pairs, Pair{Key: key, Body: body, Refs: refs})
+		return nil
+	}
+	if !bytes.Equal(e.pairs[i].Body, body) {
+		return &Error{Stage: stageKey, Msg: fmt.Sprintf("outputs %d and %d of the event have one key but differ", i+1, len(e.pairs)+1),
+			Hint: "make the key tell them apart"}
+	}
+	return nil
+}
+
+func (e *evaluation) find(key string) (int, bool) {
+	if len(e.pairs) < 8 {
+		for i := range e.pairs {
+			if e.pairs[i].Key == key {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	if e.byKey == nil {
+		e.byKey = map[string]int{}
+	}
+	for i := len(e.byKey); i < len(e.pairs); i++ {
+		e.byKey[e.pairs[i].Key] = i
+	}
+	i, ok := e.byKey[key]
+	return i, ok
+}
+
+// key runs the key expression on a record.
+func (e *evaluation) key(m map[string]any) (string, error) {
+	var keys []any
+	err := e.each(stageKey, e.keyCode, m, func(v any) error {
+		if keys = append(keys, v); len(keys) > 1 {
+			return &Error{Stage: stageKey, Msg: "gave more than one value", Hint: "use first(…) or join the parts into one string"}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(keys) == 0 {
+		return "", &Error{Stage: stageKey, Msg: "gave no value, and every record needs a key"}
+	}
+	text, err := keyText(keys[0])
+	if err == nil {
+		text, err = NormalizeKey(text)
+	}
+	if err != nil {
+		return "", &Error{Stage: stageKey, Msg: strings.TrimPrefix(err.Error(), "key "), Hint: keyHint(keys[0])}
+	}
+	if e.replaced && strings.ContainsRune(text, '\uFFFD') {
+		return "", &Error{Stage: stageKey, Msg: "holds a character that is broken in the event, so it may not be the record's own"}
+	}
+	return strings.Clone(text), nil // not a part of the body, which would stay in memory with it
+}
+
+func keyHint(v any) string {
+	if v == nil {
+		return "the key expression runs on the record; the event is $event"
+	}
+	if _, ok := v.(map[string]any); ok {
+		return "join the parts of a key, such as \"\\(.a)-\\(.b)\""
+	}
+	return ""
+}
