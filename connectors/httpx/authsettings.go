@@ -3,7 +3,6 @@ package httpx
 import (
 	"errors"
 	"math/rand/v2"
-	"net/url"
 	"strings"
 	"time"
 
@@ -49,12 +48,21 @@ func (a *AuthSettings) Fields(s *field.Set) {
 	s.Struct(&a.OAuth2, "oauth2", "An access token fetched with a client id and a client secret (OAuth 2.0 client credentials) and renewed before it ends.")
 }
 
-// Validate checks that at most one way is given.
+// Validate checks that at most one way is given, and that one whole.
 func (a *AuthSettings) Validate(r *field.Report) {
 	var given []string
-	for _, name := range []string{"bearer", "basic", "header", "oauth2"} {
-		if r.Given(name) {
-			given = append(given, name)
+	for _, way := range []struct {
+		name  string
+		check func(*field.Report)
+	}{
+		{"bearer", func(*field.Report) {}},
+		{"basic", a.Basic.check},
+		{"header", a.Header.check},
+		{"oauth2", a.OAuth2.check},
+	} {
+		if r.Given(way.name) {
+			given = append(given, way.name)
+			way.check(r.At(way.name))
 		}
 	}
 	if len(given) > 1 {
@@ -68,11 +76,8 @@ func (a *BasicAuth) Fields(s *field.Set) {
 	s.Secret(&a.Password, "password", "Password.", field.Example("${env:SHOP_PASSWORD}"))
 }
 
-// Validate checks what is needed when the mapping is given.
-func (a *BasicAuth) Validate(r *field.Report) {
-	if !r.Given() {
-		return
-	}
+// check looks for what is needed when the mapping is given.
+func (a *BasicAuth) check(r *field.Report) {
 	if a.User == "" && !r.Failed("user") {
 		r.At("user").Errorf("missing; give the user name")
 	}
@@ -90,11 +95,8 @@ func (a *HeaderAuth) Fields(s *field.Set) {
 	s.Secret(&a.Value, "value", "Its value.", field.Example("${env:SHOP_TOKEN}"))
 }
 
-// Validate checks what is needed when the mapping is given.
-func (a *HeaderAuth) Validate(r *field.Report) {
-	if !r.Given() {
-		return
-	}
+// check looks for what is needed when the mapping is given.
+func (a *HeaderAuth) check(r *field.Report) {
 	if a.Name == "" && !r.Failed("name") {
 		r.At("name").Errorf("missing; give the name of the header")
 	}
@@ -112,16 +114,10 @@ func (a *OAuth2Auth) Fields(s *field.Set) {
 		field.Choice{Name: "body", Doc: "in the body, for servers that want it so"}), field.Advanced())
 }
 
-// Validate checks what is needed when the mapping is given.
-func (a *OAuth2Auth) Validate(r *field.Report) {
-	if !r.Given() {
-		return
-	}
+// check looks for what is needed when the mapping is given.
+func (a *OAuth2Auth) check(r *field.Report) {
 	if a.TokenURL == "" && !r.Failed("token_url") {
 		r.At("token_url").Errorf("missing; give the address of the token endpoint")
-	}
-	if u, err := url.Parse(a.TokenURL); err == nil && u.Fragment != "" {
-		r.At("token_url").Errorf("holds a #; leave out what follows it")
 	}
 	if a.ClientID == "" && !r.Failed("client_id") {
 		r.At("client_id").Errorf("missing; give the client id")

@@ -232,6 +232,9 @@ func (c *Client) unreadable(ctx, limited context.Context, x *call, resp *Respons
 // broken is a request that no answer came to.
 func (c *Client) broken(ctx, limited context.Context, x *call, cause error, sent bool) *Error {
 	code, detail, err := c.why(ctx, limited, cause)
+	if !sent && code == "protocol" { // a proxy's refusal
+		code, detail = "connect", "no connection could be made"
+	}
 	e := &Error{Code: code, Detail: detail, Sent: sent, err: err}
 	switch {
 	case sent && x.Write:
@@ -250,8 +253,11 @@ func (c *Client) broken(ctx, limited context.Context, x *call, cause error, sent
 func (c *Client) notAllowed(x *call, err error) *Error {
 	var paused *ratelimit.PausedError
 	if errors.As(err, &paused) {
-		return c.fail(x, &Error{Kind: Paused, Code: "paused", Detail: paused.Error(), err: err,
-			RetryAfter: max(paused.Pause.Until.Sub(c.now()), 0)})
+		e := &Error{Kind: Paused, Code: "paused", Detail: paused.Error(), err: err}
+		if !paused.Pause.OpenEnded() {
+			e.RetryAfter = max(paused.Pause.Until.Sub(c.now()), 0)
+		}
+		return c.fail(x, e)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return c.fail(x, &Error{Kind: Canceled, Code: "canceled", Detail: "the caller gave up while waiting for its turn", err: err})

@@ -67,7 +67,8 @@ type Error struct {
 	Code string
 	// Detail tells a person what happened and, where that is known, what to do.
 	Detail string
-	// RetryAfter is how long the server asks to wait; 0 if it did not.
+	// RetryAfter is how long the server asks to wait, or how long the pause goes
+	// on; 0 if nobody knows.
 	RetryAfter time.Duration
 	// Sent reports whether any byte that the server could act upon may have left.
 	// A request refused with 401 was not acted upon.
@@ -105,7 +106,7 @@ func (e *Error) Error() string {
 		b.WriteString("canceled: ")
 	}
 	b.WriteString(e.Detail)
-	if e.RetryAfter > 0 {
+	if e.RetryAfter > 0 && e.Kind != Paused { // a pause says when it ends
 		fmt.Fprintf(&b, ", retry after %s", e.RetryAfter)
 	}
 	return b.String()

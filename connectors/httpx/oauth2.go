@@ -206,8 +206,9 @@ func (o *OAuth2) judge(err error) *Error {
 	copied := *e
 	copied.Sent, copied.Status, copied.resp, copied.Sample = false, 0, nil, ""
 	switch e.Kind {
-	case Throttled, Paused, Canceled:
+	case Paused, Canceled:
 		return &copied
+	case Throttled:
 	case Auth, Status, Redirect, Invalid:
 		// It will be refused again until a person changes something.
 		copied.Kind = Auth

@@ -1,0 +1,230 @@
+package httpx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"syncd/connectors/conformance/hostile"
+)
+
+// count returns how many requests for a path were on the wire.
+func count(srv *hostile.Server, path string) (n int) {
+	for _, e := range srv.Log() {
+		if e.Path == path {
+			n++
+		}
+	}
+	return n
+}
+
+func TestWriteThatFailsOnAUsedConnectionIsOnTheWireOnce(t *testing.T) {
+	bodies := map[string][]byte{"with body": []byte(`{"ref":1}`), "without body": nil}
+	for _, fault := range []string{"reset_after", "close_after", "reset_before", "close_before"} {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "GET", "HEAD", "OPTIONS"} {
+			for name, body := range bodies {
+				for _, key := range []string{"", "Idempotency-Key", "X-Idempotency-Key", "idempotency-key", "IDEMPOTENCY-KEY"} {
+					t.Run(fmt.Sprintf("%s/%s %s, key %q", fault, method, name, key), func(t *testing.T) {
+						srv := hostile.Wrap(answerer(200, "{}"))
+						defer srv.Close()
+						c, g := newClient(t, srv.URL, nil)
+						r := &Request{Method: method, Path: "/orders", Write: true, Body: body}
+						if key != "" {
+							r.Header = http.Header{key: {"k-1"}}
+						}
+						if _, err := c.Do(t.Context(), r); err != nil { // makes the connection a used one
+							t.Fatal(err)
+						}
+						srv.Next(hostile.Named(fault))
+						_, err := c.Do(t.Context(), r)
+						var e *Error
+						if !errors.As(err, &e) || e.Kind != Unknown || !e.Sent {
+							t.Errorf("got %v, want an unknown outcome", err)
+						}
+						if n := count(srv, "/orders"); n != 2 || g.waits != 2 {
+							t.Errorf("two calls: %d requests on the wire, %d times at the gate", n, g.waits)
+						}
+						log := srv.Log()
+						if last := log[len(log)-1]; last.Conn != log[0].Conn {
+							t.Error("the second call was not on the used connection; the test proves nothing")
+						} else if key != "" && last.Header.Get("Idempotency-Key") == "" && last.Header.Get("X-Idempotency-Key") == "" {
+							t.Errorf("the key was lost: %v", last.Header)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestEmptyBodyOfAWriteIsFramedAsUsual(t *testing.T) {
+	tests := []struct {
+		method, want string // Content-Length as the server saw it
+	}{
+		{method: "POST", want: "0"},
+		{method: "PUT", want: "0"},
+		{method: "DELETE", want: ""},
+		{method: "GET", want: ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.method, func(t *testing.T) {
+			var length string
+			var encoding []string
+			c, _ := newClient(t, newDirect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				length, encoding = r.Header.Get("Content-Length"), r.TransferEncoding
+			})), nil)
+			_, err := c.Do(t.Context(), &Request{Method: tt.method, Write: true, Header: http.Header{"Idempotency-Key": {"k"}}})
+			if err != nil || length != tt.want || encoding != nil {
+				t.Errorf("Content-Length %q, Transfer-Encoding %v, error %v; want length %q", length, encoding, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadOnAUsedConnectionThatBrokeIsRepeatedSilently(t *testing.T) {
+	srv := hostile.Wrap(answerer(200, "{}"))
+	defer srv.Close()
+	c, _ := newClient(t, srv.URL, nil)
+	if _, err := c.Do(t.Context(), &Request{}); err != nil {
+		t.Fatal(err)
+	}
+	srv.Next(hostile.Named("close_before"))
+	if _, err := c.Do(t.Context(), &Request{Path: "/orders"}); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if n := count(srv, "/orders"); n != 2 {
+		t.Errorf("%d requests on the wire", n)
+	}
+}
+
+// failing is a connection whose writes begin to fail after its first request.
+type failing struct {
+	net.Conn
+	writes *atomic.Int32
+	taken  int // bytes that the failing write says it sent
+}
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.writes.Add(1) == 1 {
+		return f.Conn.Write(p)
+	}
+	n := 0
+	if f.taken > 0 {
+		n, _ = f.Conn.Write(p[:f.taken])
+	}
+	_ = f.Conn.Close()
+	return n, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
+}
+
+// staleFirst dials connections of which the first fails from its second write on.
+func staleFirst(taken int) func(context.Context, string, string) (net.Conn, error) {
+	var dials atomic.Int32
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil && dials.Add(1) == 1 {
+			return &failing{Conn: conn, writes: new(atomic.Int32), taken: taken}, nil
+		}
+		return conn, err
+	}
+}
+
+func TestConnectionThatDiedWhileIdleIsReplacedWhenNothingWasWritten(t *testing.T) {
+	for _, method := range []string{"POST", "DELETE", "GET"} {
+		for _, isWrite := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, write %t", method, isWrite), func(t *testing.T) {
+				srv := hostile.Wrap(answerer(200, "{}"))
+				defer srv.Close()
+				c, _ := newClient(t, srv.URL, func(o *Options) { o.Dial = staleFirst(0) })
+				if _, err := c.Do(t.Context(), &Request{Path: "/first"}); err != nil {
+					t.Fatal(err)
+				}
+				r := &Request{Method: method, Path: "/orders", Write: isWrite, Header: http.Header{"Idempotency-Key": {"k"}}}
+				if method == "POST" {
+					r.Body = []byte(`{"ref":1}`)
+				}
+				if _, err := c.Do(t.Context(), r); err != nil {
+					t.Errorf("got %v", err)
+				}
+				log := srv.Log()
+				if n := count(srv, "/orders"); n != 1 || log[len(log)-1].BodySize != len(r.Body) {
+					t.Errorf("%d requests on the wire: %+v", n, log)
+				}
+			})
+		}
+	}
+}
+
+func TestWriteOfWhichAByteLeftIsNotRepeated(t *testing.T) {
+	srv := hostile.Wrap(answerer(200, "{}"))
+	defer srv.Close()
+	c, _ := newClient(t, srv.URL, func(o *Options) { o.Dial = staleFirst(1) })
+	if _, err := c.Do(t.Context(), &Request{Path: "/first"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Do(t.Context(), write("/orders", `{"ref":1}`))
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != Unknown || !e.Sent || count(srv, "/orders") != 0 {
+		t.Errorf("got %v, %d requests on the wire", err, count(srv, "/orders"))
+	}
+}
+
+func TestServerThatAlwaysClosesIdleConnectionsNeverGetsAWriteTwice(t *testing.T) {
+	var mu sync.Mutex
+	times := map[string]int{}
+	srv := hostile.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		times[string(b)]++
+		mu.Unlock()
+		answerer(200, "{}").ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	srv.Always(hostile.Named("close_idle"))
+	c, _ := newClient(t, srv.URL, nil)
+	for i := range 300 {
+		body := fmt.Sprintf(`{"ref":%d}`, i)
+		r := write("/orders", body)
+		r.Header = http.Header{"Idempotency-Key": {body}}
+		_, err := c.Do(t.Context(), r)
+		mu.Lock()
+		n := times[body]
+		mu.Unlock()
+		var e *Error
+		switch {
+		case err == nil && n != 1:
+			t.Errorf("write %d succeeded and was done %d times", i, n)
+		case err != nil && n > 1:
+			t.Errorf("write %d was done %d times", i, n)
+		case err != nil && (!errors.As(err, &e) || e.Kind != Unknown):
+			// The close can meet the write on its way: then it is in doubt.
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+}
+
+func TestSealedConnectionTakesNoByte(t *testing.T) {
+	a, b := net.Pipe()
+	defer func() { _, _ = a.Close(), b.Close() }()
+	c := &wireConn{Conn: a}
+	if c.seal() {
+		t.Error("an idle connection counts as used")
+	}
+	if n, err := c.Write([]byte("x")); n != 0 || err == nil {
+		t.Errorf("a sealed connection took %d bytes, error %v", n, err)
+	}
+	c.arm()
+	go func() { _, _ = io.Copy(io.Discard, b) }()
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if !c.seal() {
+		t.Error("a used connection counts as idle")
+	}
+}
