@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// daemon is the syncd under test. All that this program knows of syncd's command line stands in this file.
+type daemon struct {
+	binary, config string
+	dir            string // its working directory, with its state and log
+
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// start runs the daemon in the background. It dies with this program.
+func (d *daemon) start() error {
+	log, err := os.OpenFile(d.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("start syncd: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(d.binary, "run", "--config", d.config)
+	cmd.Dir, cmd.Env = d.dir, d.environment()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start syncd: %w", err)
+	}
+	d.cmd, d.ended = cmd, make(chan error, 1)
+	go func(ended chan<- error) { ended <- cmd.Wait() }(d.ended)
+	return nil
+}
+
+// environment says to syncd where its state goes, as systemd does.
+func (d *daemon) environment() []string {
+	return append(os.Environ(), "STATE_DIRECTORY="+d.dir, "SYNCD_STATE_DIR="+d.dir)
+}
+
+func (d *daemon) logFile() string { return filepath.Join(d.dir, "syncd.log") }
+
+// alive returns an error with the end of the log if the daemon has ended by itself.
+func (d *daemon) alive() error {
+	select {
+	case err := <-d.ended:
+		d.ended <- err
+		return fmt.Errorf("syncd ended by itself (%v); the end of its log:\n%s", err, d.lastLines())
+	default:
+		return nil
+	}
+}
+
+func (d *daemon) lastLines() string {
+	log, err := os.ReadFile(d.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}
+
+// kill ends the daemon the way a power cut or the kernel does.
+func (d *daemon) kill() error {
+	if err := d.alive(); err != nil {
+		return err
+	}
+	if err := d.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("kill syncd: %w", err)
+	}
+	<-d.ended
+	return nil
+}
+
+// stop asks the daemon to end and expects that it does so in order.
+func (d *daemon) stop() error {
+	if err := d.alive(); err != nil {
+		return err
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop syncd: %w", err)
+	}
+	select {
+	case err := <-d.ended:
+		if err != nil {
+			return fmt.Errorf("syncd was asked to stop and ended with %w; the end of its log:\n%s", err, d.lastLines())
+		}
+		return nil
+	case <-time.After(time.Minute):
+		return errors.Join(errors.New("syncd was asked to stop and still runs after a minute"), d.cmd.Process.Kill())
+	}
+}
+
+// deadLetters lists the jobs that need a person.
+func (d *daemon) deadLetters(ctx context.Context) ([]deadLetter, error) {
+	cmd := exec.CommandContext(ctx, d.binary, "jobs", "list", "--config", d.config, "--state", "dead", "--json")
+	cmd.Dir, cmd.Env = d.dir, d.environment()
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("syncd jobs list: %w: %s", err, strings.TrimSpace(said.String()))
+	}
+	letters, err := parseDeadLetters(&out)
+	if err != nil {
+		return nil, fmt.Errorf("syncd jobs list --json: %w", err)
+	}
+	return letters, nil
+}
+
+// parseDeadLetters reads one JSON object for each job, one after the other.
+func parseDeadLetters(r io.Reader) ([]deadLetter, error) {
+	var all []deadLetter
+	for dec := json.NewDecoder(r); ; {
+		var d deadLetter
+		switch err := dec.Decode(&d); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, err
+		case d.Key == "" || d.Class == "":
+			return nil, fmt.Errorf("a job without key or class: %+v", d)
+		}
+		all = append(all, d)
+	}
+}
