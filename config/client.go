@@ -130,7 +130,7 @@ func (y *Retry) check(r *field.Report, request time.Duration) {
 	case y.MaxDelay >= y.InitialDelay:
 	case r.Given("max_delay"):
 		r.At("max_delay").Errorf("%s is less than initial_delay (%s); raise it, or lower initial_delay", durationText(y.MaxDelay), durationText(y.InitialDelay))
-	default:
+	case r.Given("initial_delay"):
 		r.At("initial_delay").Errorf("%s is more than max_delay (%s); lower it, or raise max_delay", durationText(y.InitialDelay), durationText(y.MaxDelay))
 	}
 	switch {

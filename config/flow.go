@@ -67,13 +67,13 @@ func (f *Flow) Fields(s *field.Set) {
 	s.Bool(&f.Enabled, "enabled", "Whether the flow runs. One that does not is checked all the same.", field.Default("true"))
 	s.Struct(&f.From, "from", "Where the flow reads.")
 	s.Struct(&f.To, "to", "Where the flow writes, and how.")
-	s.Text(&f.Key, "key", "A jq program that gives the key of a record in the target: from the business identity (an order number), never from a time or a counter.",
-		field.Required(), field.Example(`"SHOP-" + .name`))
-	s.Text(&f.Map, "map", "A jq program that turns the source's record into the target's: one object, or none to leave the record out, or several. This or map_file.",
+	s.Text(&f.Key, "key", "A jq expression that runs on each record that map gives, and gives the record's key in the target: from the business identity (an order number), never from a time or a counter. $event is the source's record.",
+		field.Required(), field.Example(`"SHOP-" + .number`))
+	s.Text(&f.Map, "map", "A jq program that turns the source's record into the target's: one object, or several, or null to leave the record out. This or map_file.",
 		field.Example("{name: .name, email: .email}"))
 	s.String(&f.MapFile, "map_file", "A file with the jq program instead of map; a relative path starts from the folder of the configuration file.",
 		field.Example("maps/orders.jq"))
-	s.StringMap(&f.Vars, "vars", "Texts that the programs can use, as $name.", field.Names(`[A-Za-z_][A-Za-z0-9_]{0,62}`, "a name that jq can use: letters, digits and _, not beginning with a digit"))
+	s.StringMap(&f.Vars, "vars", "Texts that the programs can use, as $vars.NAME.", field.Names(`[A-Za-z_][A-Za-z0-9_]{0,62}`, "a name that jq can use: letters, digits and _, not beginning with a digit"))
 	s.String(&f.Identity, "identity", "Says in a few words what makes a record the same, for example \"customer by e-mail\". Flows that write to one entity of a client must "+
 		"give a record the same key, and confirm it by the same text here.", field.Example("customer by e-mail"))
 	s.Struct(&f.Retry, "retry", "How failed jobs are tried again. What is not given here comes from the client the flow writes to.")

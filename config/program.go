@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"syncd/internal/field"
 	"syncd/mapping"
@@ -13,43 +14,47 @@ import (
 
 // program reads and compiles the flow's jq programs, so that a mistake in one is shown at its own line.
 func (c checker) program(f *Flow, r *field.Report) {
-	if f.MapFile != "" && !r.Failed("map_file") {
-		name := f.MapFile
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(c.Dir, name)
-		}
-		text, err := readFile(name)
-		if err != nil {
-			r.At("map_file").Errorf("%v", err)
-			return
-		}
-		f.Map = field.NewText(text, field.Pos{File: name, Line: 1, Col: 1})
-	}
-	if f.Map.Empty() || f.Key.Empty() {
-		return
-	}
-	_, err := mapping.Compile(mapping.Source{Map: f.Map.Value, Key: f.Key.Value, Vars: f.Vars})
-	if err == nil {
-		return
-	}
-	var ce *mapping.CompileError
-	if !errors.As(err, &ce) {
-		r.Errorf("%v", err)
-		return
-	}
-	msg := ce.Msg
-	if ce.Hint != "" {
-		msg += "; " + ce.Hint
+	if r.Given("key") && !r.Failed("key") {
+		// Compile stops at the first mistake, so each program is compiled beside one without.
+		compile(mapping.Source{Map: ".", Key: f.Key.Value, Vars: f.Vars}, f.Key, r.At("key"))
 	}
 	switch {
-	case ce.Field == "key":
-		r.At("key").AtPos(f.Key.At(ce.Line, ce.Col)).Errorf("%s", msg)
-	case ce.Field == "map" && f.MapFile != "":
-		r.At("map_file").AtPos(f.Map.At(ce.Line, ce.Col)).Errorf("%s", msg)
-	case ce.Field == "map":
-		r.At("map").AtPos(f.Map.At(ce.Line, ce.Col)).Errorf("%s", msg)
+	case r.Given("map_file") && !r.Failed("map_file"):
+		c.mapFile(f, r.At("map_file"))
+	case r.Given("map") && !r.Failed("map"):
+		compile(mapping.Source{Map: f.Map.Value, Key: ".", Vars: f.Vars}, f.Map, r.At("map"))
+	}
+}
+
+func (c checker) mapFile(f *Flow, r *field.Report) {
+	name := f.MapFile
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(c.Dir, name)
+	}
+	text, err := readFile(name)
+	switch {
+	case err != nil:
+		r.Errorf("%v", err)
+	case !utf8.ValidString(text):
+		r.Errorf("the file %s is not UTF-8; save it as UTF-8", name)
 	default:
-		r.At(ce.Field).Errorf("%s", msg)
+		f.Map = field.NewText(text, field.Pos{File: name, Line: 1, Col: 1})
+		compile(mapping.Source{Map: text, Key: ".", Vars: f.Vars}, f.Map, r)
+	}
+}
+
+// compile reports what is wrong with the program text of src.
+func compile(src mapping.Source, text field.Text, r *field.Report) {
+	_, err := mapping.Compile(src)
+	var ce *mapping.CompileError
+	switch {
+	case err == nil:
+	case !errors.As(err, &ce):
+		r.Errorf("%v", err)
+	case ce.Hint == "":
+		r.AtPos(text.At(ce.Line, ce.Col)).Errorf("%s", ce.Msg)
+	default:
+		r.AtPos(text.At(ce.Line, ce.Col)).Errorf("%s; %s", ce.Msg, ce.Hint)
 	}
 }
 
