@@ -37,6 +37,11 @@ func FromHTTP(err error, write bool) Outcome {
 		o.Class = Auth
 	case httpx.Redirect:
 		o.Class, o.Code = Invalid, "redirect"
+		if write && e.Status == http.StatusSeeOther {
+			// "The answer to what you sent is elsewhere": it may well have been done.
+			// https://www.rfc-editor.org/rfc/rfc9110#section-15.4.4
+			o.Class = Unknown
+		}
 	case httpx.TooLarge, httpx.Invalid:
 		o.Class = Invalid
 		if write && e.Sent {

@@ -82,7 +82,7 @@ func TestStatusesAreClassifiedAsTheDesignSays(t *testing.T) {
 	var status int
 	var body string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if status == http.StatusMovedPermanently {
+		if status/100 == 3 {
 			w.Header().Set("Location", "http://elsewhere.example/")
 		}
 		w.WriteHeader(status)
@@ -128,6 +128,10 @@ func TestStatusesAreClassifiedAsTheDesignSays(t *testing.T) {
 		{"bandwidth exceeded", 509, "{}", connectors.Throttled, connectors.Throttled, false, connectors.Throttled, false},
 		{"origin unreachable behind a CDN", 522, "<html>", unk, tra, false, unk, false},
 		{"moved", 301, "", inv, inv, false, inv, false},
+		{"found", 302, "", inv, inv, false, inv, false},
+		{"see other", 303, "", unk, inv, false, unk, false},
+		{"temporary redirect", 307, "", inv, inv, false, inv, false},
+		{"permanent redirect", 308, "", inv, inv, false, inv, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, body = c.status, c.body
@@ -151,7 +155,7 @@ func TestStatusesAreClassifiedAsTheDesignSays(t *testing.T) {
 			if got := connectors.OnCreate(w).MaybeDuplicate; got != c.duplicate {
 				t.Errorf("on a create: duplicate %v, want %v", got, c.duplicate)
 			}
-			if c.status == 301 && w.Code != "redirect" {
+			if c.status/100 == 3 && w.Code != "redirect" {
 				t.Errorf("code %q", w.Code)
 			}
 		})

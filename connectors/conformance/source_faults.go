@@ -37,8 +37,9 @@ func readFaults(t *testing.T, start SourceHarness) {
 			if isSlow(f) || isHuge(f) {
 				pages = []int{1}
 			}
+			m := start(t)
 			for _, page := range pages {
-				readFault(t, start(t), f, page)
+				readFault(t, m, f, page)
 			}
 		})
 	}

@@ -27,7 +27,11 @@ func (r remover) Remove(ctx context.Context, w connectors.Write) connectors.Outc
 	if req.Path, err = address(tmpl, w); err != nil {
 		return unsendable(err)
 	}
-	a, o, done := r.write(ctx, req, false)
+	want := wantAnswer
+	if set.Answer == "none" {
+		want = wantStatus
+	}
+	a, o, done := r.write(ctx, req, want)
 	if !done {
 		if o = r.throughLink(a, o); o.Class == connectors.Missing {
 			o.Class = connectors.Unchanged
@@ -102,7 +106,7 @@ func (v advancer) take(ctx context.Context, step *stepSettings, w connectors.Wri
 		o := unsendable(err)
 		return &o
 	}
-	a, o, ok := v.write(ctx, &httpx.Request{Method: step.Method, Path: p, Body: step.Body}, false)
+	a, o, ok := v.write(ctx, &httpx.Request{Method: step.Method, Path: p, Body: step.Body}, wantStatus)
 	if !ok {
 		o = v.throughLink(a, o)
 		return &o

@@ -288,11 +288,13 @@ func (s *updateSettings) Validate(r *field.Report) {
 type removeSettings struct {
 	Archive archiveSettings
 	Delete  string
+	Answer  string
 }
 
 func (s *removeSettings) Fields(f *field.Set) {
 	f.Struct(&s.Archive, "archive", "The call that hides a record and keeps it.")
 	f.String(&s.Delete, "delete", "Path of the record, with {link} or {key} in it, for the method DELETE.", field.Example("/orders/{link}"))
+	f.String(&s.Answer, "answer", "What a success answers: json, a JSON value, or 204 without one; none, nothing that is worth reading, such as 200 with an empty body.", field.Default("json"), field.OneOf("json", "none"), field.Advanced())
 }
 
 func (s *removeSettings) Validate(r *field.Report) { checkRecordPath(r.At("delete"), s.Delete) }

@@ -29,8 +29,21 @@ type answered struct {
 	gone   bool // refused, and the API itself says that there is no such record
 }
 
+// wants says which answers to a write are a success.
+type wants int
+
+const (
+	// wantRecord asks for a JSON value, whatever the status.
+	wantRecord wants = iota
+	// wantAnswer asks for a JSON value or a status that has none, such as 204. An
+	// empty 200 is what some servers answer to everything while in maintenance.
+	wantAnswer
+	// wantStatus is content with any 2xx that is no page of HTML.
+	wantStatus
+)
+
 // write sends one write, once. done is false when the outcome says all.
-func (e *entity) write(ctx context.Context, req *httpx.Request, wantRecord bool) (a answered, o connectors.Outcome, done bool) {
+func (e *entity) write(ctx context.Context, req *httpx.Request, want wants) (a answered, o connectors.Outcome, done bool) {
 	req.Write = true
 	if len(req.Body) > 0 {
 		if req.Header == nil {
@@ -38,9 +51,9 @@ func (e *entity) write(ctx context.Context, req *httpx.Request, wantRecord bool)
 		}
 		req.Header.Set("Content-Type", "application/json")
 	}
-	send := e.api.plain
-	if wantRecord {
-		send = e.api.do
+	send := e.api.do
+	if want == wantStatus {
+		send = e.api.plain
 	}
 	resp, err := send(ctx, req)
 	if err != nil {
@@ -49,12 +62,20 @@ func (e *entity) write(ctx context.Context, req *httpx.Request, wantRecord bool)
 		return a, o, false
 	}
 	a.status = resp.Status
-	if a.body, err = parse(resp.Body); err != nil && (wantRecord && resp.Body != nil || isPage(resp)) {
+	if a.body, err = parse(resp.Body); err != nil && (resp.Body != nil && want != wantStatus || isPage(resp)) {
 		// A page of HTML under a 200 is maintenance, or a program that died half-way.
 		return a, connectors.Fail(connectors.Unknown, "not_json", "%d with a body that is not one JSON value", resp.Status), false
 	}
 	o, bad := e.api.answers.read(resp.Status, a.body, e.set.codes).outcome(connectors.Outcome{Class: connectors.Applied})
 	return a, o, !bad
+}
+
+// wanting reads a setting `answer`.
+func wanting(answer string) wants {
+	if answer == "none" {
+		return wantStatus
+	}
+	return wantRecord
 }
 
 // plain is do for answers that need not hold JSON.
@@ -211,7 +232,7 @@ func (u upserter) put(ctx context.Context, w connectors.Write) connectors.Outcom
 	if err != nil {
 		return unsendable(err)
 	}
-	a, o, done := u.write(ctx, &httpx.Request{Method: set.Method, Path: p, Body: body}, set.Answer == "record")
+	a, o, done := u.write(ctx, &httpx.Request{Method: set.Method, Path: p, Body: body}, wanting(set.Answer))
 	if !done {
 		return o
 	}
@@ -236,7 +257,7 @@ func (c creator) Create(ctx context.Context, w connectors.Write) connectors.Outc
 	if err != nil {
 		return unsendable(err)
 	}
-	a, o, done := c.write(ctx, &httpx.Request{Method: set.Method, Path: p, Body: body}, true)
+	a, o, done := c.write(ctx, &httpx.Request{Method: set.Method, Path: p, Body: body}, wantRecord)
 	if !done {
 		// A refusal inside a 200 may be that of a duplicate, too.
 		if a.status != 0 && o.Class == connectors.Invalid {
@@ -269,7 +290,7 @@ func (u updater) Update(ctx context.Context, w connectors.Write) connectors.Outc
 		}
 		req.Header = http.Header{"If-Match": {tag}} // verbatim, also a weak one
 	}
-	a, o, done := u.write(ctx, req, set.Answer == "record")
+	a, o, done := u.write(ctx, req, wanting(set.Answer))
 	if !done {
 		return u.throughLink(a, o)
 	}
