@@ -79,10 +79,9 @@ func (s *settler) run(hard context.Context) {
 func (s *settler) commit(hard context.Context, group []jobs.Settlement) {
 	defer s.lane.over(group)
 	// A stop cuts writes off, and their outcomes are worth storing even then.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(hard), time.Minute)
-	defer cancel()
+	ctx := context.WithoutCancel(hard)
 	for n := 0; ; n++ {
-		out, err := s.lane.d.journal.Settle(ctx, s.lane.client.name, group)
+		out, err := s.store(ctx, group)
 		if err == nil {
 			s.tell(group, out)
 			return
@@ -91,12 +90,14 @@ func (s *settler) commit(hard context.Context, group []jobs.Settlement) {
 		if hard.Err() != nil && n > 2 {
 			return
 		}
-		if ctx.Err() != nil {
-			cancel()
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(hard), time.Minute)
-		}
 		sleep(ctx, min(time.Duration(n+1)*200*time.Millisecond, 5*time.Second))
 	}
+}
+
+func (s *settler) store(ctx context.Context, group []jobs.Settlement) ([]jobs.Settled, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return s.lane.d.journal.Settle(ctx, s.lane.client.name, group)
 }
 
 // tell reports settled jobs to observer and log. Successes are counted, not logged.

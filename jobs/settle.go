@@ -215,6 +215,11 @@ func (x *settling) settle() {
 		row.UnresolvedAt = later(row.UnresolvedAt, micro(x.s.SentAt))
 		row.Solo = row.Solo || x.s.Batch
 	}
+	if !fol.Confirms && o.Class != connectors.Waiting && !free(o) {
+		// The attempt may have done a part of its steps, so the target no longer
+		// holds for certain what it last confirmed.
+		row.AppliedHash = nil
+	}
 	row.LastClass, row.LastCode, row.LastMessage, row.LastAt = o.Class, o.Code, clip(o.Message), x.now
 	row.WaitEntity, row.WaitKey = "", ""
 	newer := row.Generation > x.s.Job.Generation

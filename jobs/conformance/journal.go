@@ -17,7 +17,7 @@ func Journal(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.En
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
-				b := &bench{T: t, at: time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)}
+				b := &bench{T: t, underWay: map[jobs.RowID]bool{}, at: time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)}
 				b.engine = open(t, func() time.Time { return b.at })
 				b.journal = jobs.New(b.engine, jobs.Options{Owner: "daemon-1", Rand: func() float64 { return 0.5 }})
 				b.flow = &jobs.Flow{Name: "orders", SourceClient: "shop", Stream: "orders", Client: "erp", Entity: "order",
@@ -44,6 +44,8 @@ type bench struct {
 	journal *jobs.Journal
 	flow    *jobs.Flow
 	flows   map[string]*jobs.Flow
+	// underWay is what the daemon being played has claimed and not settled.
+	underWay map[jobs.RowID]bool
 }
 
 func (b *bench) pass(d time.Duration) { b.at = b.at.Add(d) }
@@ -68,9 +70,13 @@ func (b *bench) admit(items ...jobs.Item) jobs.Admitted {
 
 func (b *bench) claim() []*jobs.Job {
 	b.Helper()
-	c, err := b.journal.Claim(context.Background(), jobs.ClaimRequest{Client: "erp", Limit: 100, Flows: b.flows})
+	c, err := b.journal.Claim(context.Background(), jobs.ClaimRequest{Client: "erp", Limit: 100, Flows: b.flows,
+		InFlight: len(b.underWay), Busy: func(id jobs.RowID, _ jobs.EntityKey) bool { return b.underWay[id] }})
 	if err != nil {
 		b.Fatalf("claim: %v", err)
+	}
+	for _, jb := range c.Jobs {
+		b.underWay[jb.RowID] = true
 	}
 	return c.Jobs
 }
@@ -103,6 +109,7 @@ func (b *bench) settleWith(s jobs.Settlement) jobs.Settled {
 	if err != nil {
 		b.Fatalf("settle: %v", err)
 	}
+	delete(b.underWay, s.Job.RowID)
 	return out[0]
 }
 
@@ -150,6 +157,7 @@ func (b *bench) recover() int {
 
 // restart is a daemon that ends without a word and one that starts after it.
 func (b *bench) restart() {
+	b.underWay = map[jobs.RowID]bool{}
 	b.journal = jobs.New(b.engine, jobs.Options{Owner: b.journal.Owner() + "'", Rand: func() float64 { return 0.5 }})
 }
 

@@ -70,6 +70,16 @@ var doubtRules = []rule{
 		b.pass(time.Minute)
 		is(b, "body", string(b.one().Body), `{"v":"x"}`)
 	}},
+	{"after an attempt that ended between its steps, content that came back is still written", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "A", "y"))
+		b.settle(b.one(), connectors.Fail(connectors.Invalid, "step", "the fields were written, and confirming was refused"))
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "A", "x"))
+		is(b, "body", string(b.one().Body), `{"v":"x"}`)
+	}},
 	{"an older event does not end a doubt", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
 		b.settle(b.one(), unknown)
@@ -175,6 +185,7 @@ var doubtRules = []rule{
 		if b.row("A").Unresolved() {
 			b.Fatal("a job of which nothing was sent is in doubt")
 		}
+		b.underWay = map[jobs.RowID]bool{}
 		b.pass(time.Minute)
 		b.one()
 	}},
