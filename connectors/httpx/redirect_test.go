@@ -15,8 +15,8 @@ import (
 func TestReadFollowsRedirectsWithinItsOrigin(t *testing.T) {
 	var tokens []string
 	mux := http.NewServeMux()
-	mux.HandleFunc("/a", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/b?page=2#x", 302) })
-	mux.HandleFunc("/b", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "c/", 308) })
+	mux.HandleFunc("/a", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/b?page=2#x", http.StatusFound) })
+	mux.HandleFunc("/b", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "c/", http.StatusPermanentRedirect) })
 	mux.HandleFunc("/c/", func(w http.ResponseWriter, r *http.Request) {
 		tokens = append(tokens, r.Header.Get("X-Access-Token")+" "+r.Header.Get("X-Ref"))
 		_, _ = fmt.Fprint(w, `{}`)
@@ -37,7 +37,7 @@ func TestRedirectsInALoopEnd(t *testing.T) {
 	times := 0
 	c, _ := newClient(t, newDirect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		times++
-		http.Redirect(w, r, "/again?token=CANARY", 302)
+		http.Redirect(w, r, "/again?token=CANARY", http.StatusFound)
 	})), nil)
 	_, err := c.Do(t.Context(), &Request{Path: "a"})
 	e := wantError(t, err, Redirect, "too_many_redirects")
