@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -101,35 +101,45 @@ func (d *daemon) stop() error {
 	}
 }
 
-// deadLetters lists the jobs that need a person.
+// mostJobs is the most that one listing may have.
+const mostJobs = 10000
+
+// deadLetters lists the jobs that need a person, those in doubt (held) as well.
 func (d *daemon) deadLetters(ctx context.Context) ([]deadLetter, error) {
-	cmd := exec.CommandContext(ctx, d.binary, "jobs", "list", "--config", d.config, "--state", "dead", "--json")
-	cmd.Dir, cmd.Env = d.dir, d.environment()
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("syncd jobs list: %w: %s", err, strings.TrimSpace(said.String()))
+	var all []deadLetter
+	for _, state := range []string{"dead", "held"} {
+		cmd := exec.CommandContext(ctx, d.binary, "jobs", "list", "--config", d.config, "--state", state,
+			"--limit", strconv.Itoa(mostJobs), "--json")
+		cmd.Dir, cmd.Env = d.dir, d.environment()
+		var out, said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &said
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("syncd jobs list: %w: %s", err, strings.TrimSpace(said.String()))
+		}
+		letters, err := parseDeadLetters(out.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("syncd jobs list --state %s --json: %w", state, err)
+		}
+		all = append(all, letters...)
 	}
-	letters, err := parseDeadLetters(&out)
-	if err != nil {
-		return nil, fmt.Errorf("syncd jobs list --json: %w", err)
-	}
-	return letters, nil
+	return all, nil
 }
 
-// parseDeadLetters reads one JSON object for each job, one after the other.
-func parseDeadLetters(r io.Reader) ([]deadLetter, error) {
-	var all []deadLetter
-	for dec := json.NewDecoder(r); ; {
-		var d deadLetter
-		switch err := dec.Decode(&d); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, err
-		case d.Key == "" || d.Class == "":
-			return nil, fmt.Errorf("a job without key or class: %+v", d)
-		}
-		all = append(all, d)
+func parseDeadLetters(out []byte) ([]deadLetter, error) {
+	var list struct {
+		Jobs []deadLetter `json:"jobs"`
+		More bool         `json:"more"`
 	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		return nil, err
+	}
+	if list.More {
+		return nil, fmt.Errorf("more than %d jobs", mostJobs)
+	}
+	for _, d := range list.Jobs {
+		if d.Flow == "" || d.Key == "" || d.Class == "" {
+			return nil, fmt.Errorf("a job without flow, key or class: %+v", d)
+		}
+	}
+	return list.Jobs, nil
 }
