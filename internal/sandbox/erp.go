@@ -34,7 +34,7 @@ func NewERP(seed uint64) (*ERP, error) {
 	mux.HandleFunc("POST /{kind}", e.create)
 	mux.HandleFunc("GET /{kind}", e.find)
 	mux.HandleFunc("PATCH /{kind}/{id}", e.update)
-	return e, e.server.open(seed, bucket{size: 60, perSecond: 60}, mux)
+	return e, e.server.open(seed, bucket{size: 30, perSecond: 25}, mux)
 }
 
 // Calm ends the bad day.

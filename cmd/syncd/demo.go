@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"syncd/daemon"
+	"syncd/internal/sandbox"
+	"syncd/jobs"
+)
+
+//go:embed demo.yaml
+var demoConfig string
+
+func (a *app) demoCmd() *cobra.Command {
+	d := &demo{app: a}
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch syncd work between a sandbox shop and a sandbox ERP on a bad day",
+		Long: `demo starts, in this process and on loopback, a sandbox shop with a quota, late and
+repeated changes, and a sandbox ERP that keeps references unique and times out,
+fails or goes down before and after it has done the work. It runs syncd between
+them on an embedded journal and shows what happens. In the end it reads the ERP
+and compares it with the shop; it exits with 1 if anything is doubled, lost or
+stale.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+	}
+	c.Flags().DurationVar(&d.length, "for", 30*time.Second, "how long the shop trades and the bad day lasts, 5s to 1h")
+	c.Flags().IntVar(&d.perSecond, "changes", 12, "changes in the shop per second, 1 to 200")
+	c.Flags().Uint64Var(&d.seed, "seed", 0, "choose what goes wrong; 0 takes a new one")
+	c.Flags().StringVar(&d.dir, "dir", "", "keep the configuration and the journal in this `folder`")
+	return c
+}
+
+// demo is one showing.
+type demo struct {
+	app       *app
+	length    time.Duration
+	perSecond int
+	seed      uint64
+	dir       string
+
+	shop *sandbox.Shop
+	erp  *sandbox.ERP
+	view *view
+}
+
+func (d *demo) run(ctx context.Context) error {
+	switch {
+	case d.length < 5*time.Second || d.length > time.Hour:
+		return fmt.Errorf("--for %s is not between 5s and 1h", d.length)
+	case d.perSecond < 1 || d.perSecond > 200:
+		return fmt.Errorf("--changes %d is not between 1 and 200", d.perSecond)
+	}
+	if d.seed == 0 {
+		d.seed = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	// A first Ctrl-C goes on to the audit, a second one ends.
+	trading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, done, err := d.folder()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if d.shop, err = sandbox.NewShop(d.seed); err != nil {
+		return exit(exitUnreachable, err)
+	}
+	defer d.shop.Close()
+	if d.erp, err = sandbox.NewERP(d.seed + 1); err != nil {
+		return exit(exitUnreachable, err)
+	}
+	defer d.erp.Close()
+	return d.show(ctx, trading, stop, dir)
+}
+
+// folder is where configuration and journal go.
+func (d *demo) folder() (string, func(), error) {
+	if d.dir == "" {
+		dir, err := os.MkdirTemp("", "syncd-demo-")
+		return dir, func() { _ = os.RemoveAll(dir) }, err
+	}
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return "", nil, fmt.Errorf("--dir: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(d.dir, "syncd.db")); err == nil {
+		return "", nil, fmt.Errorf("--dir %s holds a journal already; choose an empty folder", d.dir)
+	}
+	return d.dir, func() {}, nil
+}
+
+func (d *demo) show(ctx, trading context.Context, stop func(), dir string) error {
+	path := filepath.Join(dir, "syncd.yaml")
+	text := strings.NewReplacer("JOURNAL", filepath.Join(dir, "syncd.db"), "SHOP_URL", d.shop.URL, "ERP_URL", d.erp.URL).Replace(demoConfig)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the demo's configuration: %w", err)
+	}
+	a := *d.app
+	a.config, a.env = path, nil // the demo is the same whatever the environment says
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	j, _, err := a.journal(ctx, c, owning)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	plan, err := daemon.PlanOf(c, j.Now())
+	if err != nil {
+		return exit(exitConfig, err)
+	}
+	d.view = newView(d.app, j, time.Now())
+	d.view.say("a sandbox shop at %s and a sandbox ERP at %s; what goes wrong follows seed %d", d.shop.URL, d.erp.URL, d.seed)
+	dm := daemon.New(j, daemon.Options{Log: slog.New(slog.DiscardHandler), Observer: d.view, Grace: 5 * time.Second, UserAgent: "syncd/" + version()})
+	running, end := context.WithCancel(ctx)
+	defer end()
+	ended := make(chan error, 1)
+	go func() { ended <- dm.Run(running, plan, nil) }()
+	d.trade(trading)
+	stop() // from here on Ctrl-C ends the process
+	d.shop.Calm()
+	d.erp.Calm()
+	d.view.say("the shop closes; what is open is finished, and the ERP is read")
+	left := d.drain(ctx, j)
+	end()
+	if err := <-ended; err != nil {
+		return err
+	}
+	return d.audit(left, path)
+}
+
+// trade makes changes in the shop and has the ERP go down once in the middle.
+func (d *demo) trade(ctx context.Context) {
+	const steps = 10 // per second
+	begun := time.Now()
+	tick := time.NewTicker(time.Second / steps)
+	defer tick.Stop()
+	down, n := false, 0.0
+	for ctx.Err() == nil && time.Since(begun) < d.length {
+		n += float64(d.perSecond) / steps
+		d.shop.Trade(int(n))
+		n -= float64(int(n))
+		if !down && time.Since(begun) > d.length*2/5 {
+			down = true
+			away := min(7*time.Second, d.length/4)
+			d.erp.Maintain(away)
+			d.view.say("the ERP goes down for maintenance for %s and says so with its first refusal", away.Round(time.Second))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+		d.view.line(false)
+	}
+}
+
+// drain waits until every change is in the ERP, and says how many are not.
+func (d *demo) drain(ctx context.Context, j *jobs.Journal) int64 {
+	const most = 45 * time.Second
+	begun := time.Now()
+	quiet := time.Time{}
+	for ctx.Err() == nil && time.Since(begun) < most {
+		o, err := j.Overview(ctx)
+		open := int64(1)
+		if err == nil {
+			open = 0
+			for _, c := range o.Counts {
+				if c.State != jobs.Done {
+					open += c.N
+				}
+			}
+		}
+		switch {
+		case open > 0:
+			quiet = time.Time{}
+		case quiet.IsZero():
+			quiet = time.Now()
+		case time.Since(quiet) > 2*time.Second: // two further polls found nothing new
+			return 0
+		}
+		d.view.line(false)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		if time.Since(begun) > most-200*time.Millisecond {
+			return open
+		}
+	}
+	return 0
+}
+
+// demoJSON is what demo --json prints in the end.
+type demoJSON struct {
+	Seed      uint64         `json:"seed"`
+	OK        bool           `json:"ok"`
+	Audit     sandbox.Audit  `json:"audit"`
+	StillOpen int64          `json:"still_open"`
+	Read      int64          `json:"events_read"`
+	Outcomes  map[string]int `json:"outcomes"`
+	Shop      map[string]int `json:"shop_faults"`
+	ERP       map[string]int `json:"erp_faults"`
+}
+
+func (d *demo) audit(left int64, path string) error {
+	d.view.line(true)
+	au := sandbox.Compare(d.shop, d.erp)
+	out := demoJSON{Seed: d.seed, OK: au.OK(), Audit: au, StillOpen: left, Read: d.view.events.Load(), Outcomes: d.view.outcomes(),
+		Shop: d.shop.Faults(), ERP: d.erp.Faults()}
+	if d.app.json {
+		if err := printJSON(d.app.out, out); err != nil {
+			return err
+		}
+	} else {
+		out.print(d.app.out)
+		if d.dir != "" {
+			fmt.Fprintf(d.app.out, "\nlook around: syncd status --config %s\n", path)
+		}
+	}
+	if !au.OK() {
+		return exit(exitFinding, errSaid)
+	}
+	return nil
+}
