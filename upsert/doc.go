@@ -1,0 +1,48 @@
+// Package upsert makes writes safe to repeat. It owns the strategies
+// natural_key, external_ref and lookup, written once over the primitives of
+// package connectors: it decides what to look up, what to send and what an
+// answer proves. It keeps no state, repeats nothing by itself and knows no
+// platform; the lanes of package daemon call it with claimed jobs and hand its
+// outcomes to the journal.
+//
+// # What it relies on
+//
+// One writer per record: no two jobs of one (client, entity, key) are applied
+// at the same time, whichever flow they belong to. UnresolvedAt is not earlier
+// than the last moment at which a write in doubt may have been sent. The now
+// given to New is the journal's own clock. SettleTime is true: a write that was
+// sent has had all its effects, and shows in every read, SettleTime later.
+//
+// # What an outcome says
+//
+// A confirmed outcome (Applied, Unchanged, AlreadyApplied, Stale) is returned
+// only when no earlier write of the record can take effect any more, so it
+// always resolves a record in doubt.
+//
+// Resolved is set only on outcomes of records that were in doubt when they were
+// claimed, in these cases:
+//
+//   - the outcome is confirmed;
+//   - the record proved to be absent (two negative reads for lookup, one
+//     otherwise, none of them earlier than UnresolvedAt + SettleTime). This is
+//     the only case in which an Unknown carries Resolved: the earlier write was
+//     not applied, and the one sent in this attempt is in doubt. A journal that
+//     counts how often a record makes its target fail counts just these;
+//   - the fields were written, and the steps after them failed.
+//
+// Unknown means that a write of this attempt may have been done. It is never
+// turned into anything else here, and a read that fails never becomes one.
+//
+// Link is set whenever the record's link is known, whatever the class; the
+// journal stores it. Where more is done to a record after its link is known, it
+// has been committed through Links before that.
+//
+// An outcome other than a confirmed one can leave the record partly written:
+// its fields written and its document not yet brought to its state. What the
+// journal remembers as applied is then no longer what the target holds.
+//
+// # Codes
+//
+// Beside the codes of connectors, outcomes carry the codes declared in this
+// package. jobs.CodeSettling and jobs.CodeAbsentOnce cost no attempt.
+package upsert

@@ -1,0 +1,200 @@
+package upsert_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"syncd/connectors"
+	"syncd/internal/faketarget"
+	"syncd/jobs"
+)
+
+// law is what a random history is played under.
+type law struct {
+	flow     *jobs.Flow
+	options  faketarget.Options
+	advances bool
+	careless bool
+	seeded   bool
+}
+
+func drawLaw(t *rapid.T, s connectors.Strategy) law {
+	f := defaults(s)
+	f.OnDelete = rapid.SampledFrom([]string{"ignore", "archive", "delete"}).Draw(t, "on_delete")
+	f.CreateOnly = f.OnDelete == "ignore" && rapid.IntRange(0, 4).Draw(t, "create_only") == 0
+	return law{
+		flow: f,
+		options: faketarget.Options{
+			Unique:   s == connectors.ExternalRef,
+			Guarded:  rapid.Bool().Draw(t, "guarded"),
+			Versions: rapid.Bool().Draw(t, "versions"),
+			Blind:    rapid.Bool().Draw(t, "blind"),
+			MaxBatch: rapid.IntRange(0, 3).Draw(t, "max_batch"),
+			IndexLag: rapid.SampledFrom([]time.Duration{0, 20 * time.Second}).Draw(t, "index_lag"),
+		},
+		advances: rapid.Bool().Draw(t, "advances"),
+		careless: rapid.Bool().Draw(t, "careless lane"),
+		seeded:   rapid.IntRange(0, 4).Draw(t, "seeded") == 0,
+	}
+}
+
+// drawFaults plans an attempt. Late writes take effect, and show, before settle
+// time is over: that is what settle time means.
+func drawFaults(t *rapid.T, lag time.Duration) []faketarget.Fault {
+	kinds := append([]faketarget.Kind{faketarget.None, faketarget.None, faketarget.None}, faketarget.Kinds()...)
+	var fs []faketarget.Fault
+	for i := range rapid.IntRange(0, 4).Draw(t, "planned calls") {
+		f := faketarget.Fault{Kind: rapid.SampledFrom(kinds).Draw(t, fmt.Sprintf("fault %d", i))}
+		if f.Kind == faketarget.Late {
+			f.Delay = time.Duration(rapid.IntRange(1, int((settleTime-lag)/time.Second)).Draw(t, "delay")) * time.Second
+		}
+		fs = append(fs, f)
+	}
+	return fs
+}
+
+// plan lets the faults happen in order. A create that is answered with the name
+// of another record is left out: nobody but the connector can notice that.
+func plan(fs []faketarget.Fault) func(faketarget.Call) faketarget.Fault {
+	return func(c faketarget.Call) faketarget.Fault {
+		if len(fs) == 0 {
+			return faketarget.Fault{}
+		}
+		f := fs[0]
+		fs = fs[1:]
+		if f.Kind == faketarget.Foreign && (c.Op == faketarget.Create || c.Op == faketarget.Upsert) {
+			f.Kind = faketarget.None
+		}
+		return f
+	}
+}
+
+var bodies = []string{`{"v":"A","state":"open"}`, `{"v":"B","state":"confirmed"}`, `{"v":"C","state":"cancelled"}`}
+
+// TestEveryHistoryHasOneEffect plays random histories (versions, removals,
+// faults, crashes, failing links, impatient lanes) and asks of each: was there
+// ever more than one record of a key, was an older state written over a newer
+// one, does the target end as desired, does every job end.
+func TestEveryHistoryHasOneEffect(t *testing.T) {
+	for _, s := range []connectors.Strategy{connectors.NaturalKey, connectors.ExternalRef, connectors.Lookup} {
+		t.Run(string(s), rapid.MakeCheck(func(t *rapid.T) {
+			l := drawLaw(t, s)
+			w, dropped := play(t, l)
+			check(t, l, w, dropped)
+		}))
+	}
+}
+
+func play(t *rapid.T, l law) (*world, map[string]bool) {
+	less := withoutAdvance
+	if l.advances {
+		less = withAdvance
+	}
+	w, err := newWorld(l.flow, l.options, less)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.careless = l.careless
+	if l.seeded {
+		w.target.Seed("a", `{"v":"before us"}`)
+	}
+	keys := []string{"a"}
+	if l.flow.Strategy == connectors.NaturalKey {
+		keys = []string{"a", "b", "c"}
+	}
+	dropped := map[string]bool{}
+	for range rapid.IntRange(1, 12).Draw(t, "steps") {
+		key := rapid.SampledFrom(keys).Draw(t, "key")
+		switch rapid.IntRange(0, 9).Draw(t, "step") {
+		case 0, 1:
+			w.want(key, rapid.SampledFrom(bodies).Draw(t, "body"))
+		case 2:
+			if w.rows[key] != nil {
+				w.want(key, "")
+			}
+		case 3:
+			w.wait(time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds")) * time.Second)
+		case 4:
+			if rapid.IntRange(0, 3).Draw(t, "drop") == 0 {
+				w.tell("another hand deletes %s", key)
+				w.target.Drop(key)
+				dropped[key] = true
+			}
+		case 5:
+			if row := w.rows[key]; row != nil && row.State == jobs.Dead {
+				w.tell("replay %s", key)
+				row.State = jobs.Ready
+				w.due(row, w.now)
+			}
+		default:
+			if rapid.Bool().Draw(t, "wait until due") {
+				if row := w.rows[key]; row != nil && row.State == jobs.Ready && row.DueAt.After(w.now) {
+					w.now = row.DueAt
+				}
+			}
+			w.failLinks = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "links that fail")
+			w.target.Plan(plan(drawFaults(t, l.options.IndexLag)))
+			w.run(context.Background(), rapid.IntRange(0, 7).Draw(t, "crash") == 0, keys...)
+		}
+	}
+	for _, k := range keys {
+		if dropped[k] || rapid.Bool().Draw(t, "a last version") {
+			w.want(k, fmt.Sprintf(`{"v":"last","n":%d,"state":"confirmed"}`, w.version))
+		}
+	}
+	if err := w.finish(); err != nil {
+		t.Fatalf("%v\n%v", err, w)
+	}
+	return w, dropped
+}
+
+func check(t *rapid.T, l law, w *world, dropped map[string]bool) {
+	for _, e := range w.target.Effects() {
+		if e.Back {
+			t.Fatalf("an older state was written over a newer one: %+v\n%v", e, w)
+		}
+	}
+	for k, row := range w.rows {
+		if n := w.target.MostAtOnce(k); n > 1 {
+			t.Fatalf("%d records of %s at once\n%v", n, k, w)
+		}
+		if row.State != jobs.Done || row.Unresolved() {
+			t.Fatalf("row %s ends %s, unresolved %v, after %s %s\n%v", k, row.State, row.Unresolved(), row.LastClass, row.LastCode, w)
+		}
+		rs := w.target.Records(k)
+		if row.Gone {
+			checkGone(t, l, w, k, rs)
+			continue
+		}
+		if l.flow.CreateOnly && dropped[k] {
+			continue
+		}
+		if len(rs) != 1 {
+			t.Fatalf("%d records of %s in the end\n%v", len(rs), k, w)
+		}
+		if l.flow.CreateOnly {
+			continue
+		}
+		if rs[0].Body != string(row.Body) || rs[0].Archived {
+			t.Fatalf("record %s ends as %s archived %v, and %s is desired\n%v", k, rs[0].Body, rs[0].Archived, row.Body, w)
+		}
+		if want := fieldState(row.Body); l.advances && rs[0].State != want {
+			t.Fatalf("record %s ends in state %q, and %q is desired\n%v", k, rs[0].State, want, w)
+		}
+	}
+}
+
+func checkGone(t *rapid.T, l law, w *world, k string, rs []faketarget.Record) {
+	if l.seeded && k == "a" {
+		return // another hand's record is left alone when we never wrote it
+	}
+	for _, r := range rs {
+		if l.flow.OnDelete == "delete" || l.flow.OnDelete == "archive" && !r.Archived {
+			t.Fatalf("record %s is gone at the source and stands in the target: %+v\n%v", k, r, w)
+		}
+	}
+}
