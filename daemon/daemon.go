@@ -140,7 +140,7 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 			r.pollers = append(r.pollers, newPoller(d, c, f, wake))
 		}
 		if len(fs) > 0 {
-			r.goes(func() { d.serveRequests(soft, hard, c, plan, wake) })
+			r.goes(func() { d.serveRequests(soft, c, plan, wake) })
 		}
 	}
 	for _, l := range r.lanes {

@@ -14,7 +14,7 @@ const requestEvery = time.Second
 
 // serveRequests answers durable wishes for the present state of a source's
 // records: a job too old to be sent, a dead letter that is to be mapped again.
-func (d *Daemon) serveRequests(soft, hard context.Context, c *client, plan *Plan, wake func(string)) {
+func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, wake func(string)) {
 	for soft.Err() == nil {
 		if c.open(soft) != nil {
 			return
@@ -23,6 +23,7 @@ func (d *Daemon) serveRequests(soft, hard context.Context, c *client, plan *Plan
 		if err != nil && soft.Err() == nil {
 			d.log.Warn("reading requests failed", "client", c.name, "error", err)
 		}
+		served := 0
 		for _, r := range rs {
 			if soft.Err() != nil {
 				return
@@ -30,8 +31,9 @@ func (d *Daemon) serveRequests(soft, hard context.Context, c *client, plan *Plan
 			if !d.serve(soft, c, plan, r, wake) {
 				break
 			}
+			served++
 		}
-		if len(rs) < 50 {
+		if served < 50 {
 			sleep(soft, requestEvery)
 		}
 	}
@@ -54,10 +56,12 @@ func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, r jobs.Reques
 	case errors.As(err, &e) && e.Class == connectors.Invalid:
 		d.log.Warn("the source cannot give a record that was asked for", "flow", r.Flow, "key", r.Key, "error", err)
 		return d.putOff(ctx, r, 10*time.Minute)
+	case errors.Is(err, errClosed), e != nil && (e.Class == connectors.Paused || e.Class == connectors.Throttled):
+		return false // the request stays due until the client may be called again
 	case err != nil:
 		if ctx.Err() == nil {
 			d.log.Warn("reading a record again failed", "flow", r.Flow, "key", r.Key, "error", err)
-			d.putOff(ctx, r, time.Minute)
+			d.putOff(ctx, r, 10*time.Second)
 		}
 		return false
 	}

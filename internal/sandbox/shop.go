@@ -37,7 +37,7 @@ func NewShop(seed uint64) (*Shop, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{kind}", s.list)
 	mux.HandleFunc("GET /{kind}/{id}", s.get)
-	return s, s.open(seed, bucket{size: 10, perSecond: 5}, mux)
+	return s, s.open(seed, bucket{size: 12, perSecond: 6.5}, mux)
 }
 
 // Calm ends the bad day: everything is visible, nothing fails any more.
