@@ -28,7 +28,7 @@ func newAPI(s *Settings, env connectors.Env) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	auth, err := s.Auth.authorizer()
+	auth, err := s.Auth.Authorizer(env.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -219,7 +219,7 @@ func (e *erp) model(t testing.TB, entity string) conformance.TargetModel {
 		},
 		Refused: func() json.RawMessage { return json.RawMessage(`{"value":"refuse me"}`) },
 		Open: func(env connectors.Env) (connectors.Instance, error) {
-			return settings(t, "url: "+front.URL+"\nmax_body: 1MiB\nauth: {type: bearer, token: \"${env:TOKEN}\"}\nentities:\n  things:\n"+entity).Open(t.Context(), env)
+			return settings(t, "url: "+front.URL+"\nmax_body: 1MiB\nauth: {bearer: \"${env:TOKEN}\"}\nentities:\n  things:\n"+entity).Open(t.Context(), env)
 		},
 	}
 	if !e.unique {

@@ -12,18 +12,26 @@ import (
 type instance struct {
 	api     *api
 	set     *Settings
+	source  *source // nil without streams
 	timeout time.Duration
 }
 
+func newInstance(set *Settings, a *api, timeout time.Duration) *instance {
+	i := &instance{api: a, set: set, timeout: timeout}
+	if len(set.Stream) > 0 {
+		i.source = &source{api: a, streams: map[string]*stream{}}
+		for name, st := range set.Stream {
+			i.source.streams[name] = &stream{name: name, set: st, plan: st.plan()}
+		}
+	}
+	return i
+}
+
 func (i *instance) Source() connectors.Source {
-	if len(i.set.Stream) == 0 {
+	if i.source == nil {
 		return nil
 	}
-	s := &source{api: i.api, streams: map[string]*stream{}}
-	for name, set := range i.set.Stream {
-		s.streams[name] = &stream{name: name, set: set, plan: set.plan()}
-	}
-	return s
+	return i.source
 }
 
 func (i *instance) Target() connectors.Target {

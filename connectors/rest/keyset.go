@@ -36,7 +36,7 @@ func (p *plan) stepKeyset(pos *position, l listing) (more bool, notes []string, 
 	}
 	s.Prev = d
 	s.Pages++
-	p.count(s, l, false)
+	p.count(s, l)
 	s.nextSub(p, l)
 	return true, nil, nil
 }
@@ -51,7 +51,7 @@ func (p *plan) stepOn(pos *position, l listing, at int64) (more bool, notes []st
 				same.recs = append(same.recs, r)
 			}
 		}
-		p.count(s, same, false)
+		p.count(s, same)
 		s.Pages++
 		if p.groupAgain(s, &notes) {
 			return true, notes, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -27,6 +26,7 @@ type stream struct {
 	name string
 	set  *streamSettings
 	plan *plan
+	seen seen
 }
 
 // list asks for the page that the position stands at.
@@ -294,69 +294,4 @@ func readStamp(s stampSettings, rec raw) (int64, error) {
 		return 0, fmt.Errorf("%s: %w", s.Path, err)
 	}
 	return n, nil
-}
-
-// nextLink finds the address of rel="next" in Link headers (RFC 8288).
-func nextLink(headers []string) (string, error) {
-	for _, h := range headers {
-		for h != "" {
-			var link, params string
-			link, params, h = cutLink(h)
-			if link == "" {
-				break
-			}
-			if !hasRelNext(params) {
-				continue
-			}
-			if len(link) > maxLink {
-				return "", fmt.Errorf("the next page's link has %d bytes, more than %d", len(link), maxLink)
-			}
-			if _, err := url.Parse(link); err != nil {
-				return "", fmt.Errorf("the next page's link cannot be read")
-			}
-			return link, nil
-		}
-	}
-	return "", nil
-}
-
-// cutLink takes the first <address>; parameters off a Link header. Addresses
-// may hold commas, and quoted parameters too.
-func cutLink(h string) (link, params, rest string) {
-	open := strings.IndexByte(h, '<')
-	if open < 0 {
-		return "", "", ""
-	}
-	end := strings.IndexByte(h[open:], '>')
-	if end < 0 {
-		return "", "", ""
-	}
-	end += open
-	link = strings.TrimSpace(h[open+1 : end])
-	i, quoted := end+1, false
-	for ; i < len(h) && (quoted || h[i] != ','); i++ {
-		switch {
-		case quoted && h[i] == '\\':
-			i++
-		case h[i] == '"':
-			quoted = !quoted
-		}
-	}
-	i = min(i, len(h))
-	return link, h[end+1 : i], strings.TrimPrefix(h[i:], ",")
-}
-
-func hasRelNext(params string) bool {
-	for p := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(p, "=")
-		if !strings.EqualFold(strings.TrimSpace(name), "rel") {
-			continue
-		}
-		for rel := range strings.FieldsSeq(strings.Trim(strings.TrimSpace(value), `"`)) {
-			if strings.EqualFold(rel, "next") {
-				return true
-			}
-		}
-	}
-	return false
 }

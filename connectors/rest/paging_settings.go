@@ -32,7 +32,7 @@ func (s *pagingSettings) Fields(f *field.Set) {
 	f.Int(&s.Size, "size", "Records per page: what is asked for with size_param or {limit}, else what the server is known to give.", field.Default("100"), field.Range("1", "10000"))
 	f.String(&s.SizeParam, "size_param", "The parameter that carries the size.", field.Example("limit"))
 	f.Bool(&s.Full, "full_pages", "The API promises that a page with fewer records than asked for is the last. Saves a request per reading; wrong for servers that leave out what the reader may not see.", field.Advanced())
-	f.String(&s.Rescan, "rescan", "Whether pages are read until two passes agree, because records can move across the border of pages while they are read. auto: yes for page, offset, link_header and next_url, no for cursor.", field.Default("auto"), field.OneOf("auto", "yes", "no"), field.Advanced())
+	f.String(&s.Rescan, "rescan", "Whether a listing of several pages is read until a pass brings nothing new, because records can move across the border of pages while they are read. auto: yes for page, offset, link_header and next_url where there is `since`; no for cursor, and for listings that are read whole every time.", field.Default("auto"), field.OneOf("auto", "yes", "no"), field.Advanced())
 	f.Var(&s.Total, "total", "path", "Where the answer says how many records the whole listing has.", field.Advanced())
 	f.String(&s.TotalHead, "total_header", "The header that says how many records the whole listing has.", field.Example("X-Total-Count"), field.Advanced())
 	f.Var(&s.More, "more", "path", "Where the answer says whether more pages follow.", field.Example("meta.has_more"), field.Advanced())
@@ -93,13 +93,13 @@ func (s *pagingSettings) kind() kind {
 	return s.given[0]
 }
 
-func (s *pagingSettings) rescan() bool {
+func (s *pagingSettings) rescan(since bool) bool {
 	if s.Rescan != "auto" {
 		return s.Rescan == "yes"
 	}
 	switch s.kind() {
 	case pageNumber, pageOffset, pageLink, pageURL:
-		return true
+		return since
 	}
 	return false
 }

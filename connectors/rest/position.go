@@ -52,6 +52,7 @@ type scan struct {
 	Pass  int    `json:"pass,omitempty"`
 	Count int    `json:"count,omitempty"` // records in this pass
 	Sum   string `json:"sum,omitempty"`   // digest of the (id, stamp) pairs of this pass, in any order
+	Fresh int    `json:"fresh,omitempty"` // records in this pass that none before had
 	Was   string `json:"was,omitempty"`   // Sum of the pass before
 	IDs   string `json:"ids,omitempty"`   // short hashes of the ids of this pass, while they are few
 	Tries int    `json:"tries,omitempty"` // how often this reading began anew

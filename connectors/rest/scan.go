@@ -29,7 +29,7 @@ type plan struct {
 	sub        bool // keyset: the records of one stamp can be paged through
 	subOffset  bool // keyset: … by an offset, else by a page number
 	short      bool // a page with fewer records than asked for is the last
-	rescan     bool // pages may shift while being read: read until two passes agree
+	rescan     bool // pages may shift while being read: read until a pass brings nothing new
 	hasUntil   bool
 	hasSince   bool
 	inclusive  bool        // the filter's answer includes the bound itself
@@ -100,7 +100,7 @@ func (p *plan) lower(pos position) int64 {
 }
 
 // step takes a page into account and says where to go on, and whether at once.
-func (p *plan) step(pos *position, l listing) (more bool, notes []string, err error) {
+func (p *plan) step(pos *position, l listing, mem *seen) (more bool, notes []string, err error) {
 	s := pos.Scan
 	if s.Began == 0 {
 		notes = p.firstPage(pos, l)
@@ -125,7 +125,7 @@ func (p *plan) step(pos *position, l listing) (more bool, notes []string, err er
 	if p.kind == pageKeyset {
 		more, n, err = p.stepKeyset(pos, l)
 	} else {
-		more, n, err = p.stepPages(pos, l)
+		more, n, err = p.stepPages(pos, l, mem)
 	}
 	return more, append(notes, n...), err
 }
@@ -166,7 +166,7 @@ func (p *plan) firstPage(pos *position, l listing) (notes []string) {
 }
 
 // stepPages goes through numbered pages and pages that the server leads to.
-func (p *plan) stepPages(pos *position, l listing) (more bool, notes []string, err error) {
+func (p *plan) stepPages(pos *position, l listing, mem *seen) (more bool, notes []string, err error) {
 	s := pos.Scan
 	if len(l.recs) > 0 {
 		d := idsDigest(l.recs)
@@ -181,9 +181,16 @@ func (p *plan) stepPages(pos *position, l listing) (more bool, notes []string, e
 		return false, nil, connectors.Errorf(connectors.Invalid, "paging_repeats",
 			"after page %d the server leads back to a page already read", s.Steps)
 	}
-	p.count(s, l, true)
+	old := p.count(s, l)
+	if p.rescan {
+		s.Fresh += mem.add(s.Began, s.Pass, old)
+	}
 	if p.ends(s, l) {
-		return p.endPass(pos, l)
+		more, notes, err = p.endPass(pos, l)
+		if !more {
+			mem.forget(s.Began)
+		}
+		return more, notes, err
 	}
 	if s.Steps&(s.Steps-1) == 0 {
 		s.Mark = s.Token
@@ -194,20 +201,21 @@ func (p *plan) stepPages(pos *position, l listing) (more bool, notes []string, e
 	return true, nil, nil
 }
 
-// count adds a page to the pass. What changed after the reading began belongs
-// to the next reading and must not keep two passes from being equal.
-func (p *plan) count(s *scan, l listing, wantIDs bool) {
+// count adds a page to the pass and returns those of its records that count.
+// What changed after the reading began belongs to the next reading and must not
+// keep two passes from being equal.
+func (p *plan) count(s *scan, l listing) (old []record) {
 	s.Count += len(l.recs)
-	if l.total >= 0 && wantIDs {
+	if l.total >= 0 && p.kind != pageKeyset {
 		s.IDs, _ = addIDs(s.IDs, l.recs)
 	}
-	old := make([]record, 0, len(l.recs))
 	for _, r := range l.recs {
 		if s.Date == 0 || !p.hasVersion || !p.version.isTime() || r.stamp <= s.Date {
 			old = append(old, r)
 		}
 	}
 	s.Sum = addSum(s.Sum, old)
+	return old
 }
 
 // ends tells whether a page is the last of its pass. A page with few records is
@@ -240,16 +248,17 @@ func (p *plan) endPass(pos *position, l listing) (more bool, notes []string, err
 		distinct = countIDs(s.IDs)
 	}
 	mixed := distinct >= 0 && distinct < l.total && distinct < s.Count
-	clean := !p.rescan || s.Steps == 1 || !mixed && (s.Pass > 0 && s.Sum == s.Was || p.oneShortPage(s))
+	still := s.Pass > 0 && (s.Sum == s.Was || s.Fresh == 0)
+	clean := !p.rescan || s.Steps == 1 || !mixed && (still || p.oneShortPage(s))
 	if !clean && s.Pass+1 < maxPasses {
-		s.Was, s.Sum, s.Count, s.IDs = s.Sum, "", 0, ""
+		s.Was, s.Sum, s.Count, s.IDs, s.Fresh = s.Sum, "", 0, "", 0
 		s.Pass++
 		s.restart(p.first)
 		return true, nil, nil
 	}
 	if !clean {
 		s.Hold = stay
-		notes = append(notes, fmt.Sprintf("the listing changed during each of %d passes; it is read again from the same place. Sort it by something that does not change, or use keyset paging", maxPasses))
+		notes = append(notes, fmt.Sprintf("each of %d passes over the listing brought records that those before had not; it is read again from the same place. Sort it by something that does not change, or use keyset paging", maxPasses))
 	}
 	if distinct >= 0 && distinct != l.total {
 		notes = append(notes, fmt.Sprintf("the server counts %d records and gave %d different ones", l.total, distinct))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/connectors/httpx"
 	"syncd/internal/field"
 )
 
@@ -23,7 +24,7 @@ func Connector() connectors.Connector {
 type Settings struct {
 	URL     string
 	Headers map[string]string
-	Auth    authSettings
+	Auth    httpx.AuthSettings
 	CAFile  string
 	MaxBody int64
 	Answers answerSettings
@@ -79,5 +80,5 @@ func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Insta
 	if err != nil {
 		return nil, err
 	}
-	return &instance{api: a, set: s, timeout: env.Timeout}, nil
+	return newInstance(s, a, env.Timeout), nil
 }

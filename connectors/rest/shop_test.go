@@ -234,7 +234,7 @@ func (s *shop) model(t testing.TB, stream string) conformance.SourceModel {
 }
 
 const common = `
-auth: {type: header, name: X-Access-Token, value: "${env:TOKEN}"}
+auth: {header: {name: X-Access-Token, value: "${env:TOKEN}"}}
 streams:
   records:
     records: data.items

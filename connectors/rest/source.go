@@ -37,7 +37,7 @@ func (s *source) pull(ctx context.Context, req connectors.PullRequest) (connecto
 		return connectors.Page{}, err
 	}
 	page := connectors.Page{Observed: l.observed, ServerTime: l.date}
-	if page.More, page.Notes, err = st.plan.step(&pos, l); err != nil {
+	if page.More, page.Notes, err = st.plan.step(&pos, l, &st.seen); err != nil {
 		return connectors.Page{}, err
 	}
 	page.Events = st.plan.wanted(pos, l.recs)

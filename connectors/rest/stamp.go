@@ -81,6 +81,11 @@ func newStampFormat(name, zone string) (stampFormat, error) {
 // isTime tells whether stamps are microseconds since 1970.
 func (f stampFormat) isTime() bool { return f.name != integer }
 
+// isDate tells whether stamps are days.
+func (f stampFormat) isDate() bool {
+	return f.name == dateOnly || f.layout != "" && !strings.Contains(f.layout, "15") && !strings.Contains(f.layout, "3")
+}
+
 // unit is the smallest step between two stamps as they are written.
 func (f stampFormat) unit() int64 {
 	switch {
@@ -88,7 +93,7 @@ func (f stampFormat) unit() int64 {
 		return 1
 	case f.name == epochMS:
 		return 1_000
-	case f.name == dateOnly:
+	case f.isDate():
 		return 24 * 3600 * 1_000_000
 	case f.layout != "" && strings.Contains(f.layout, ".000000"):
 		return 1
@@ -167,7 +172,7 @@ func (f stampFormat) parseLocal(text, layout string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a time written as %s", cut(text, 40), layout)
 	}
-	if earlier := t.Add(-time.Hour); earlier.Format(layout) == t.Format(layout) && layout != time.DateOnly {
+	if earlier := t.Add(-time.Hour); earlier.Format(layout) == t.Format(layout) && !f.isDate() {
 		t = earlier
 	}
 	return t.UnixMicro(), nil
@@ -196,9 +201,9 @@ func epoch(text string, micros int64) (int64, error) {
 // lower. So the answer always holds the records that bear the stamp itself.
 func (f stampFormat) write(stamp int64, inclusive bool) string {
 	u := f.unit()
-	if f.name == dateOnly {
+	if f.isDate() {
 		// A day in the source's own zone begins before or after ours: ask for the day before.
-		return time.UnixMicro(stamp).In(f.zone).AddDate(0, 0, -1).Format(time.DateOnly)
+		return f.format(time.UnixMicro(stamp).In(f.zone).AddDate(0, 0, -1).UnixMicro())
 	}
 	stamp = floor(stamp, u)
 	if !inclusive {
@@ -237,7 +242,7 @@ func (f stampFormat) format(stamp int64) string {
 // sent is the lowest stamp that a bound written for stamp may still answer with.
 func (f stampFormat) sent(stamp int64, inclusive bool) int64 {
 	u := f.unit()
-	if f.name == dateOnly {
+	if f.isDate() {
 		return floor(stamp, u) - 2*u
 	}
 	stamp = floor(stamp, u)

@@ -136,7 +136,7 @@ func (s *streamSettings) plan() *plan {
 		hasUntil: s.uses("until"), hasSince: s.usesSince(), inclusive: s.Since.Inclusive, sinceFmt: s.Since.format,
 		hasVersion: s.Version.given(), hasChanged: s.Changed.given(), version: s.Version.format,
 		overlap: s.Overlap.Microseconds(), settle: s.Settle.Microseconds(),
-		rescan: s.Paging.rescan(),
+		rescan: s.Paging.rescan(s.usesSince()),
 	}
 	if s.Paging.SizeParam != "" || s.uses("limit") || s.Paging.sizeGiven {
 		p.size = s.Paging.Size

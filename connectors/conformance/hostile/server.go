@@ -140,6 +140,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.running.Add(1)
 	defer s.running.Done()
 	e, body := entry(w, r)
+	r.Body = io.NopCloser(bytes.NewReader(body)) // for matchers that look into it
 	f := s.note(e, r)
 	x := &exchange{srv: s, w: w, r: r, body: body, entry: e}
 	if f.play == nil {
