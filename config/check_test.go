@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFlowsAreCheckedAgainstTheirClients(t *testing.T) {
@@ -103,5 +104,26 @@ func TestARetryTimeoutThatIsNotGivenIsNeverShorterThanARequest(t *testing.T) {
 	c := mustLoad(t, with(t, "connector: erp,", "connector: erp, timeout: 10m,"))
 	if got := c.Flows["orders"].Retry.Timeout; got != c.Clients["erp"].Timeout {
 		t.Errorf("an attempt may take %v", got)
+	}
+}
+
+func TestARetryFieldThatTheFlowDoesNotGiveComesFromTheClientItWritesTo(t *testing.T) {
+	client := Retry{MaxAttempts: 3, InitialDelay: 5 * time.Second, MaxDelay: time.Minute, Multiplier: 3, Jitter: "none", Timeout: 7 * time.Minute, RetryFor: time.Hour}
+	flow := Retry{MaxAttempts: 4, InitialDelay: 6 * time.Second, MaxDelay: 2 * time.Minute, Multiplier: 4, Jitter: "full", Timeout: 8 * time.Minute, RetryFor: 3 * time.Hour}
+	const given = "{max_attempts: 3, initial_delay: 5s, max_delay: 1m, multiplier: 3, jitter: none, timeout: 7m, retry_for: 1h}"
+	for _, c := range []struct {
+		name, retry string
+		want        Retry
+	}{
+		{"nothing", "{}", client},
+		{"everything", "{max_attempts: 4, initial_delay: 6s, max_delay: 2m, multiplier: 4, jitter: full, timeout: 8m, retry_for: 3h}", flow},
+		{"one field", "{jitter: full}", func() Retry { y := client; y.Jitter = "full"; return y }()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(with(t, "connector: erp,", "connector: erp, retry: "+given+","), "key: .name", "key: .name\n    retry: "+c.retry, 1)
+			if got := mustLoad(t, text).Flows["orders"].Retry; got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
 	}
 }

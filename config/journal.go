@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/url"
@@ -31,7 +32,8 @@ type Postgres struct {
 	Database string
 	User     string
 	Password field.Secret
-	SSLMode  string
+	// SSLMode is disable, prefer, require, verify-ca, verify-full, or "" for what URL chooses.
+	SSLMode string
 	// Schema that holds the journal's tables.
 	Schema string
 	// Pooler says that a transaction pooler such as PgBouncer stands between, so that prepared statements cannot be used.
@@ -68,11 +70,10 @@ func (p *Postgres) Fields(s *field.Set) {
 	s.String(&p.Database, "database", "Name of the database.", field.Example("syncd"))
 	s.String(&p.User, "user", "Name of the user.", field.Example("syncd"))
 	s.Secret(&p.Password, "password", "Password of the user. Any characters; nothing needs to be encoded.", field.Example("${file:/etc/syncd/pg-password}"))
-	s.String(&p.SSLMode, "sslmode", "How the connection is protected.",
+	s.String(&p.SSLMode, "sslmode", "How the connection is protected. Without it: verify-full, or prefer for a server on this machine.",
 		field.Choices(field.Choice{Name: "disable", Doc: "not at all"}, field.Choice{Name: "prefer", Doc: "encrypted if the server can"},
 			field.Choice{Name: "require", Doc: "encrypted"}, field.Choice{Name: "verify-ca", Doc: "encrypted, the certificate checked"},
-			field.Choice{Name: "verify-full", Doc: "encrypted, certificate and host name checked"}),
-		field.Default("prefer"))
+			field.Choice{Name: "verify-full", Doc: "encrypted, certificate and host name checked"}))
 	s.String(&p.Schema, "schema", "Schema for the journal's tables. It is made if it does not exist.",
 		field.Default("syncd"), field.Pattern(`[a-z_][a-z0-9_]{0,62}`, "small letters, digits and _, not beginning with a digit"))
 	s.Bool(&p.Pooler, "pooler", "Set it when a pooler in transaction mode, such as PgBouncer, stands before the database.", field.Default("false"))
@@ -197,9 +198,17 @@ func (p *Postgres) URL() field.Secret {
 	case p.User != "":
 		u.User = url.User(p.User)
 	}
-	q.Set("sslmode", p.SSLMode)
+	q.Set("sslmode", cmp.Or(p.SSLMode, p.defaultSSLMode()))
 	u.RawQuery = q.Encode()
 	return field.NewSecret(u.String())
+}
+
+// defaultSSLMode checks the server's certificate, except on this machine, where nobody stands between and servers seldom have one.
+func (p *Postgres) defaultSSLMode() string {
+	if strings.HasPrefix(p.Host, "/") || p.Host == "localhost" || net.ParseIP(p.Host).IsLoopback() {
+		return "prefer"
+	}
+	return "verify-full"
 }
 
 // Describe names the journal for people, without credentials.

@@ -52,6 +52,7 @@ func TestABrokenJournalIsExplainedWithoutItsPassword(t *testing.T) {
 		{"slash in the password", "postgres://sync:CANARY/b@db/app", "1:10: journal: " + encode},
 		{"blank and slash in the password", "postgres://sync:CANARY cool/word@db:5432/app", "1:10: journal: " + encode},
 		{"question mark in the password", "postgres://sync:CANARY?b@db/app", "1:10: journal: " + encode},
+		{"hash behind digits", `"postgres://sync:12#CANARY@db:5432/app"`, "1:10: journal: " + encode},
 		{"question mark behind digits", "postgres://sync:12?CANARY@db/app", "1:10: journal: " + encode},
 		{"slash behind digits", "postgres://sync:12/CANARY@db/app", "1:10: journal: " + encode},
 		{"port that is none", "postgres://sync@db:CANARY/app", "1:10: journal: " + encode},
@@ -96,6 +97,29 @@ func TestAnyPasswordReachesThePostgreSQLDriver(t *testing.T) {
 			t.Fatalf("the driver reads user %q, password %q, database %q, host %s:%d", c.User, c.Password, c.Database, c.Host, c.Port)
 		}
 	})
+}
+
+func TestConnectionsToOtherMachinesAreVerifiedUnlessSaidOtherwise(t *testing.T) {
+	for text, want := range map[string]string{
+		"{host: db.test, database: d, user: u}":                     "verify-full",
+		"{host: 10.0.0.1, database: d, user: u}":                    "verify-full",
+		"{host: localhost.evil.test, database: d, user: u}":         "verify-full",
+		"{host: db.test, database: d, user: u, sslmode: disable}":   "disable",
+		"{host: localhost, database: d, user: u}":                   "prefer",
+		"{host: 127.0.0.1, database: d, user: u}":                   "prefer",
+		"{host: '::1', database: d, user: u}":                       "prefer",
+		"{host: /run/pg, database: d, user: u}":                     "prefer",
+		"{host: localhost, database: d, user: u, sslmode: require}": "require",
+	} {
+		j, problem := journal(t, "{postgres: "+text+"}")
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		u, err := url.Parse(j.Postgres.URL().Reveal())
+		if err != nil || u.Query().Get("sslmode") != want {
+			t.Errorf("%s: sslmode %s, %v; want %s", text, u.Query().Get("sslmode"), err, want)
+		}
+	}
 }
 
 func TestASocketReachesThePostgreSQLDriver(t *testing.T) {

@@ -25,7 +25,7 @@ func TestDefaultsOfAMinimalConfiguration(t *testing.T) {
 	breaker := Breaker{Window: time.Minute, MinCalls: 10, Ratio: 0.6, OpenFor: 30 * time.Second}
 	want := &Config{
 		Path: "syncd.yaml", Dir: ".",
-		Journal: Journal{SQLite: SQLite{Path: "./syncd.db"}, Postgres: Postgres{Port: 5432, SSLMode: "prefer", Schema: "syncd"}},
+		Journal: Journal{SQLite: SQLite{Path: "./syncd.db"}, Postgres: Postgres{Port: 5432, Schema: "syncd"}},
 		Listen:  "127.0.0.1:9464", StateDir: ".", Log: Log{Level: "info", Format: "text"},
 		Clients: map[string]*Client{
 			"shop": {Name: "shop", Connector: "shop", Burst: 1, Concurrency: 4, Timeout: 30 * time.Second, MaxPause: 24 * time.Hour, Breaker: breaker, Retry: retry,

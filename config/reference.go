@@ -45,8 +45,16 @@ func (p *page) section(level int, title, path string, s *field.Set) {
 // rest writes a section without its heading.
 func (p *page) rest(level int, path string, s *field.Set) {
 	p.fields(s, path)
-	if on, _ := s.Variants(); on != "" {
-		p.printf("\nMore fields depend on `%s`: see [Connectors](#connectors).\n", on)
+	on, variants := s.Variants()
+	if on == "connector" && p.of == "" {
+		p.printf("\nMore fields depend on `connector`: see [Connectors](#connectors).\n")
+		variants = nil
+	}
+	for _, v := range variants {
+		if len(v.Set.Fields()) > 0 {
+			p.printf("\nWith `%s: %s` also:\n", on, v.Choice.Name)
+			p.rest(level, path, v.Set)
+		}
 	}
 	level = min(level+1, 6)
 	for _, f := range s.Fields() {
@@ -107,6 +115,10 @@ func fingerprint(s *field.Set) string {
 	for _, f := range s.Fields() {
 		fmt.Fprintf(&b, "%s\x00%s\x00%s\x00", f.Name, f.Doc, f.Default)
 	}
+	_, variants := s.Variants()
+	for _, v := range variants {
+		b.WriteString(v.Choice.Name + "\x00" + fingerprint(v.Set))
+	}
 	return b.String()
 }
 
@@ -142,7 +154,7 @@ func (p *page) field(f *field.Field, path string) {
 func exampleText(f *field.Field) string {
 	switch {
 	case f.Kind == field.KindStrings:
-		return "[" + f.Example + "]"
+		return "[" + strings.Join(strings.FieldsFunc(f.Example, func(r rune) bool { return r == ',' || r == ' ' }), ", ") + "]"
 	case f.Kind == field.KindText || strings.ContainsAny(f.Example, "{}#&*!|>'\"%@`") || strings.Contains(f.Example, ": "):
 		return "'" + strings.ReplaceAll(f.Example, "'", "''") + "'"
 	}

@@ -192,6 +192,13 @@ func (t *treeBuilder) node(n *yaml.Node, above []*yaml.Node) *field.Node {
 	if t.tooMany {
 		return null
 	}
+	if n.Kind == yaml.AliasNode {
+		if n.Alias == nil || slices.Contains(above, n.Alias) {
+			t.problem(n.Line, n.Column, "an alias inside of what it stands for")
+			return null
+		}
+		return t.node(n.Alias, above)
+	}
 	if t.nodes++; t.nodes > maxNodes {
 		t.tooMany = true
 		t.problem(n.Line, n.Column, "more than %d values, aliases followed; write less", maxNodes)
@@ -200,13 +207,6 @@ func (t *treeBuilder) node(n *yaml.Node, above []*yaml.Node) *field.Node {
 	if len(above) >= maxDepth {
 		t.problem(n.Line, n.Column, "values are nested more than %d deep", maxDepth)
 		return null
-	}
-	if n.Kind == yaml.AliasNode {
-		if n.Alias == nil || slices.Contains(above, n.Alias) {
-			t.problem(n.Line, n.Column, "an alias inside of what it stands for")
-			return null
-		}
-		return t.node(n.Alias, above)
 	}
 	if n.Style&yaml.TaggedStyle != 0 && !(n.Kind == yaml.ScalarNode && n.Tag == "!!str") {
 		t.problem(n.Line, n.Column, "a tag, which is not used here; quote the value if it is meant to begin with !")

@@ -87,6 +87,36 @@ func TestAliasesThatStandForABillionValuesAreRefused(t *testing.T) {
 	}
 }
 
+func TestValuesAreCountedAfterTheirAliasesAreFollowed(t *testing.T) {
+	for n, ok := range map[int]bool{490: true, 510: false} {
+		// Each alias stands for a list of 100 values: 101 nodes.
+		text := "x-a: &a [" + strings.Repeat("1, ", 99) + "1]\nx-b: [" + strings.Repeat("*a, ", n-1) + "*a]\n"
+		if got := problems(t, text); (got == "") != ok {
+			t.Errorf("%d aliases: %s", n, got)
+		}
+	}
+}
+
+func TestPathsThatReadAlikeAreKeptApart(t *testing.T) {
+	// With a dot between names, clients.a.retry would be both a field of a and a client of its own.
+	got := problems(t, `
+clients:
+  a:
+    connector: erp
+    database: x
+    retry: {max_attempts: 0, jitter: full}
+  a.retry:
+    connector: erp
+    database: x
+    max_attempts: 1
+`)
+	want := `syncd.yaml:6:27: clients.a.retry.max_attempts: "0": out of range; 1 to 100
+syncd.yaml:10:5: clients."a.retry".max_attempts: unknown key; known here: `
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("\n got: %s\nwant: %s", got, want)
+	}
+}
+
 func TestAliasesAndMergeKeysBringTheirValues(t *testing.T) {
 	c := mustLoad(t, `
 x-retry: &retry {max_attempts: 7, jitter: none}

@@ -17,13 +17,18 @@ func main() {
 	if len(os.Args) > 1 {
 		docs = os.Args[1]
 	}
-	for name, data := range map[string][]byte{
-		"configuration.md":   config.Reference(all.Connectors()),
-		"config.schema.json": config.Schema(all.Connectors()),
-	} {
+	for name, data := range pages() {
 		if err := os.WriteFile(filepath.Join(docs, name), data, 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, "writing the configuration's pages:", err)
 			os.Exit(1)
 		}
+	}
+}
+
+// pages returns what belongs into each file.
+func pages() map[string][]byte {
+	return map[string][]byte{
+		"configuration.md":   config.Reference(all.Connectors()),
+		"config.schema.json": config.Schema(all.Connectors()),
 	}
 }
