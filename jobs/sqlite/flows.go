@@ -82,15 +82,15 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) ([]jobs.Sou
 			var in stored.ReadIDs
 			r := jobs.SourceRecord{ID: in.ID(v.text(0)),
 				Stamp: connectors.Stamp{Epoch: v.int(1), Version: v.int(2), Observed: v.time(3)}, Gone: v.bool(4)}
-			var keys []string
-			if err := json.Unmarshal([]byte(v.text(5)), &keys); err != nil {
-				return fmt.Errorf("the keys of source record %s: %w", r.ID, err)
+			if in.Err != nil {
+				return in.Err
 			}
-			for _, k := range keys {
-				r.Keys = append(r.Keys, in.ID(k))
+			var err error
+			if r.Keys, err = stored.ParseKeys(v.text(5)); err != nil {
+				return fmt.Errorf("source record %s: %w", r.ID, err)
 			}
 			out = append(out, r)
-			return in.Err
+			return nil
 		})
 	if err != nil {
 		return nil, fmt.Errorf("read %d source records of flow %s: %w", len(ids), flow, err)
@@ -101,14 +101,10 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) ([]jobs.Sou
 // PutSources implements jobs.Tx.
 func (t *tx) PutSources(ctx context.Context, flow string, rs []jobs.SourceRecord) error {
 	for _, r := range stored.Sources(rs) {
-		keys := r.Keys
-		if keys == nil {
-			keys = []string{}
-		}
 		_, err := t.exec(ctx, `INSERT INTO sources (flow, id, epoch, version, observed, gone, keys) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (flow, id) DO UPDATE SET epoch = excluded.epoch, version = excluded.version,
 			observed = excluded.observed, gone = excluded.gone, keys = excluded.keys`,
-			id(flow), id(r.ID), r.Stamp.Epoch, r.Stamp.Version, stamp(r.Stamp.Observed), r.Gone, list(keys))
+			id(flow), id(r.ID), r.Stamp.Epoch, r.Stamp.Version, stamp(r.Stamp.Observed), r.Gone, stored.Keys(r.Keys))
 		if err != nil {
 			return fmt.Errorf("store source record %s of flow %s: %w", r.ID, flow, err)
 		}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -125,13 +124,7 @@ func byFlow(ids []jobs.RowID) map[string][]string {
 }
 
 // list is a list of ids as the JSON array that json_each takes.
-func list(ids []string) any {
-	b, err := json.Marshal(stored.IDs(ids))
-	if err != nil {
-		panic("a list of strings has a JSON form: " + err.Error())
-	}
-	return string(b)
-}
+func list(ids []string) any { return stored.Keys(ids) }
 
 // PutRows implements jobs.Tx.
 func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {

@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"syncd/jobs"
+)
+
+var _ jobs.Engine = (*Engine)(nil)
+
+const (
+	// tries is how often a transaction is run before its conflict is the caller's.
+	tries = 6
+	// firstWait and longestWait bound the pause before the next try, which is random.
+	firstWait   = 10 * time.Millisecond
+	longestWait = 500 * time.Millisecond
+	// commitPatience bounds a COMMIT, which the caller's context does not cut short.
+	commitPatience = 30 * time.Second
+	// rollbackPatience bounds a ROLLBACK. A connection that takes longer is given up.
+	rollbackPatience = 5 * time.Second
+)
+
+// Update implements jobs.Engine.
+func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
+	if e.o.ReadOnly {
+		return fmt.Errorf("write the journal (%s): it was opened read-only", e.place)
+	}
+	if e.lease != nil && e.lease.isLost() {
+		return e.lease.lose()
+	}
+	return e.run(ctx, true, fn)
+}
+
+// View implements jobs.Engine.
+func (e *Engine) View(ctx context.Context, fn func(tx jobs.Tx) error) error {
+	return e.run(ctx, false, fn)
+}
+
+// run runs fn until it succeeds, fails for good, or has had its tries.
+func (e *Engine) run(ctx context.Context, write bool, fn func(tx jobs.Tx) error) error {
+	wait := firstWait
+	for try := 1; ; try++ {
+		err := e.once(ctx, write, fn)
+		if err == nil {
+			return nil
+		}
+		if try == tries || !again(err) || errors.Is(err, jobs.ErrCommitUnknown) || ctx.Err() != nil {
+			return e.explain(err)
+		}
+		pause := time.NewTimer(time.Duration(rand.Int64N(int64(wait))))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return e.explain(err)
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// once runs fn in one transaction.
+func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error) error {
+	c, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	committed := false
+	var ptx pgx.Tx
+	defer func() {
+		// Also when fn panics. What cannot be rolled back in time is cut off.
+		if ptx != nil && !committed {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
+			_ = ptx.Rollback(ctx)
+			cancel()
+		}
+		c.Release()
+	}()
+	// REPEATABLE READ for a View, which wants one state over several statements. In
+	// an Update, rows are held by locks, and a statement that waited for one sees
+	// what the other left.
+	how := "ISOLATION LEVEL READ COMMITTED READ WRITE"
+	if !write {
+		how = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	}
+	if ptx, err = c.BeginTx(ctx, pgx.TxOptions{BeginQuery: e.begin(how)}); err != nil {
+		e.discard(c, err)
+		return err
+	}
+	t := &tx{p: ptx, q: e.q, write: write, lease: e.lease}
+	err = fn(t)
+	t.ended = true
+	if err == nil {
+		// PostgreSQL makes a COMMIT after an error a ROLLBACK, so an error that fn
+		// swallowed is one all the same.
+		err = t.failed
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		e.discard(c, err)
+		return err
+	}
+	if !write {
+		return nil
+	}
+	if err := e.commit(ctx, ptx); err != nil {
+		e.discard(c, err)
+		return err
+	}
+	committed = true
+	return nil
+}
+
+// commit is not cut short by the caller's context, so that its outcome is known
+// wherever it can be.
+func (e *Engine) commit(ctx context.Context, ptx pgx.Tx) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitPatience)
+	defer cancel()
+	err := ptx.Commit(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case rolledBack(err):
+		return fmt.Errorf("commit: %w", err)
+	}
+	return fmt.Errorf("%w: %w", jobs.ErrCommitUnknown, err)
+}
+
+// discard closes a connection that is of no use any more, and with it all others
+// that lead to a server which was shut down or has become a standby.
+func (e *Engine) discard(c *pgxpool.Conn, err error) {
+	if !unusable(err) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Conn().Close(ctx)
+	e.pool.Reset()
+}

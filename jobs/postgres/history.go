@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/jobs/internal/stored"
+)
+
+// AddAttempts implements jobs.Tx.
+func (t *tx) AddAttempts(ctx context.Context, as []jobs.Attempt) error {
+	if len(as) == 0 {
+		return nil
+	}
+	_, err := t.exec(ctx, t.q.attemptsAdd,
+		column(as, func(a *jobs.Attempt) string { return stored.ID(a.Flow) }),
+		column(as, func(a *jobs.Attempt) string { return stored.ID(a.Key) }),
+		column(as, func(a *jobs.Attempt) int64 { return a.Number }),
+		column(as, func(a *jobs.Attempt) int64 { return a.Generation }),
+		column(as, func(a *jobs.Attempt) pgtype.Timestamptz { return stamp(a.At) }),
+		column(as, func(a *jobs.Attempt) string { return stored.Message(string(a.Class)) }),
+		column(as, func(a *jobs.Attempt) string { return stored.Message(a.Code) }),
+		column(as, func(a *jobs.Attempt) string { return stored.Message(a.Message) }))
+	if err != nil {
+		return fmt.Errorf("store %d attempts: %w", len(as), err)
+	}
+	return nil
+}
+
+// Attempts implements jobs.Tx.
+func (t *tx) Attempts(ctx context.Context, id jobs.RowID, limit int) (out []jobs.Attempt, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		a := jobs.Attempt{RowID: id}
+		var at pgtype.Timestamptz
+		var class string
+		if err := rows.Scan(&a.Number, &a.Generation, &at, &class, &a.Code, &a.Message); err != nil {
+			return err
+		}
+		a.At, a.Class = moment(at), connectors.Class(class)
+		out = append(out, a)
+		return nil
+	}, t.q.attempts, stored.ID(id.Flow), stored.ID(id.Key), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the attempts of %s: %w", id, err)
+	}
+	return out, nil
+}
+
+// AddRequests implements jobs.Tx.
+func (t *tx) AddRequests(ctx context.Context, rs []jobs.Request) error {
+	if len(rs) == 0 {
+		return nil
+	}
+	// In one order in every transaction, so that two do not wait for each other.
+	rs = slices.Clone(rs)
+	slices.SortStableFunc(rs, func(a, b jobs.Request) int {
+		return cmp.Or(cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.SourceID, b.SourceID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+	})
+	_, err := t.exec(ctx, t.q.requestsAdd,
+		column(rs, func(r *jobs.Request) string { return stored.ID(r.Client) }),
+		column(rs, func(r *jobs.Request) string { return stored.ID(r.Flow) }),
+		column(rs, func(r *jobs.Request) string { return stored.ID(r.SourceID) }),
+		column(rs, func(r *jobs.Request) string { return string(r.Kind) }),
+		column(rs, func(r *jobs.Request) string { return stored.ID(r.Key) }),
+		column(rs, func(r *jobs.Request) pgtype.Timestamptz { return stamp(r.At) }),
+		column(rs, func(r *jobs.Request) pgtype.Timestamptz { return due(r.DueAt) }))
+	if err != nil {
+		return fmt.Errorf("store %d requests: %w", len(rs), err)
+	}
+	return nil
+}
+
+// Requests implements jobs.Tx.
+func (t *tx) Requests(ctx context.Context, client string, now time.Time, limit int) (out []jobs.Request, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var r jobs.Request
+		var at, dueAt pgtype.Timestamptz
+		var kind string
+		if err := rows.Scan(&r.ID, &r.Client, &r.Flow, &r.SourceID, &kind, &r.Key, &at, &dueAt); err != nil {
+			return err
+		}
+		var in stored.ReadIDs
+		r.Client, r.Flow, r.SourceID, r.Key = in.ID(r.Client), in.ID(r.Flow), in.ID(r.SourceID), in.ID(r.Key)
+		r.Kind, r.At, r.DueAt = jobs.RequestKind(kind), moment(at), moment(dueAt)
+		out = append(out, r)
+		return in.Err
+	}, t.q.requests, stored.ID(client), now, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the requests to client %s: %w", client, err)
+	}
+	return out, nil
+}
+
+// PostponeRequest implements jobs.Tx.
+func (t *tx) PostponeRequest(ctx context.Context, id int64, at time.Time) error {
+	if _, err := t.exec(ctx, t.q.requestPostpone, id, due(at)); err != nil {
+		return fmt.Errorf("put off request %d: %w", id, err)
+	}
+	return nil
+}
+
+// DeleteRequests implements jobs.Tx.
+func (t *tx) DeleteRequests(ctx context.Context, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if _, err := t.exec(ctx, t.q.requestsDelete, ids); err != nil {
+		return fmt.Errorf("remove %d requests: %w", len(ids), err)
+	}
+	return nil
+}
+
+// Clients implements jobs.Tx.
+func (t *tx) Clients(ctx context.Context) (out []jobs.ClientState, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var c jobs.ClientState
+		var paused, since, seen pgtype.Timestamptz
+		if err := rows.Scan(&c.Client, &paused, &c.Reason, &c.Evidence, &since, &c.Strikes, &c.Owner, &seen); err != nil {
+			return err
+		}
+		var in stored.ReadIDs
+		c.Client, c.Owner = in.ID(c.Client), in.ID(c.Owner)
+		c.PausedUntil, c.Since, c.SeenAt = moment(paused), moment(since), moment(seen)
+		out = append(out, c)
+		return in.Err
+	}, t.q.clients)
+	if err != nil {
+		return nil, fmt.Errorf("read the clients: %w", err)
+	}
+	return out, nil
+}
+
+// PutClient implements jobs.Tx.
+func (t *tx) PutClient(ctx context.Context, c jobs.ClientState) error {
+	_, err := t.exec(ctx, t.q.clientPut, stored.ID(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence),
+		stamp(c.Since), int32(c.Strikes), stored.ID(c.Owner), stamp(c.SeenAt))
+	if err != nil {
+		return fmt.Errorf("store client %s: %w", c.Client, err)
+	}
+	return nil
+}

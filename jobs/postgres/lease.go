@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"syncd/jobs"
+)
+
+const (
+	// leaseFor is how long the lease of a daemon lasts after its last renewal.
+	leaseFor = 30 * time.Second
+	// renewEvery is how often it is renewed.
+	renewEvery = 10 * time.Second
+	// renewAgain is how soon a renewal that failed is tried again.
+	renewAgain = 2 * time.Second
+	// leasePatience bounds one renewal.
+	leasePatience = 5 * time.Second
+	// leaseMargin is taken off the time for which this process trusts its lease, for
+	// clocks that do not run alike.
+	leaseMargin = 2 * time.Second
+)
+
+// lease is the journal's one row that says which daemon has it. Whoever holds the
+// row's token may write; every writing transaction holds the row against being
+// taken over until it ends.
+type lease struct {
+	pool  *pgxpool.Pool
+	q     *queries
+	log   *slog.Logger
+	me    process
+	token string // random per start
+
+	trusted  atomic.Pointer[time.Time]
+	lost     chan struct{}
+	loseOnce sync.Once
+}
+
+func newLease(pool *pgxpool.Pool, q *queries, log *slog.Logger) *lease {
+	l := &lease{pool: pool, q: q, log: log, me: thisProcess(), token: rand.Text(), lost: make(chan struct{})}
+	l.trusted.Store(&time.Time{})
+	return l
+}
+
+// take takes the lease if it is free, has lapsed, or its holder has ended for certain.
+func (l *lease) take(ctx context.Context) error {
+	start := time.Now()
+	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		var holder process
+		var token string
+		var since, until time.Time
+		var lapsed bool
+		err := tx.QueryRow(ctx, l.q.leaseLook).Scan(&holder.host, &holder.bootID, &holder.pidSpace, &holder.pid, &holder.started,
+			&token, &since, &until, &lapsed)
+		if err != nil {
+			return fmt.Errorf("look at the daemon's lease: %w", err)
+		}
+		if token != "" && !lapsed {
+			if !holder.gone(l.me) {
+				return fmt.Errorf("%w: process %d on %s has it since %s, at least until %s; stop that daemon first, or wait until then if it is dead",
+					jobs.ErrInUse, holder.pid, holder.host, since.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
+			}
+			l.log.Info("took the journal over from a daemon that ended without giving it back", "pid", holder.pid, "since", since.UTC())
+		}
+		_, err = tx.Exec(ctx, l.q.leaseTake, l.token, l.me.host, l.me.bootID, l.me.pidSpace, l.me.pid, l.me.started, leaseFor)
+		return err
+	})
+	if err == nil {
+		l.trust(start)
+	}
+	return err
+}
+
+// trust counts from before the query that renewed the lease, by this process's
+// monotonic clock.
+func (l *lease) trust(start time.Time) {
+	until := start.Add(leaseFor - leaseMargin)
+	l.trusted.Store(&until)
+}
+
+// keep renews the lease until ctx ends or another daemon has it. While the
+// database cannot be reached the lease may lapse; it is renewed all the same
+// afterwards if nobody took it meanwhile.
+func (l *lease) keep(ctx context.Context) {
+	next := time.NewTimer(renewEvery)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.lost:
+			return
+		case <-next.C:
+		}
+		err := l.renew(ctx)
+		switch {
+		case err == nil:
+			next.Reset(renewEvery)
+		case errors.Is(err, jobs.ErrInUse):
+			l.log.Error("another daemon has taken the journal over")
+			return
+		default:
+			if ctx.Err() == nil {
+				l.log.Warn("could not renew the lease on the journal", "error", err)
+			}
+			next.Reset(renewAgain)
+		}
+	}
+}
+
+func (l *lease) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leasePatience)
+	defer cancel()
+	start := time.Now()
+	tag, err := l.pool.Exec(ctx, l.q.leaseRenew, l.token, leaseFor)
+	if err != nil {
+		return fmt.Errorf("renew the lease on the journal: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return l.lose()
+	}
+	l.trust(start)
+	return nil
+}
+
+// lose notes that another daemon has the journal.
+func (l *lease) lose() error {
+	l.loseOnce.Do(func() {
+		l.trusted.Store(&time.Time{})
+		close(l.lost)
+	})
+	return fmt.Errorf("%w: it took over when this one did not renew its lease in time", jobs.ErrInUse)
+}
+
+func (l *lease) isLost() bool {
+	select {
+	case <-l.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// release gives the lease back, so that the next daemon need not wait.
+func (l *lease) release() error {
+	defer l.pool.Close()
+	if l.isLost() || l.trusted.Load().IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
+	defer cancel()
+	if _, err := l.pool.Exec(ctx, l.q.leaseRelease, l.token); err != nil {
+		return fmt.Errorf("give the lease on the journal back (it lapses within %s): %w", leaseFor, err)
+	}
+	return nil
+}
+
+// Lost is closed when another daemon has taken the journal over. Nothing can be
+// written by this engine any more.
+func (e *Engine) Lost() <-chan struct{} {
+	if e.lease == nil {
+		return nil
+	}
+	return e.lease.lost
+}
+
+// TrustedUntil is the moment, with a monotonic reading, until which no other
+// daemon can have the journal. A request to a target must not be started after
+// it, and one that still runs then must be cancelled. It moves on with each
+// renewal; it is in the past once the lease has lapsed or is lost.
+func (e *Engine) TrustedUntil() time.Time {
+	if e.lease == nil {
+		return time.Now().Add(time.Hour)
+	}
+	return *e.lease.trusted.Load()
+}

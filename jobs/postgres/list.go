@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"syncd/jobs"
+	"syncd/jobs/internal/stored"
+)
+
+// defaultLimit is the length of a listing that asks for none.
+const defaultLimit = 100
+
+// List implements jobs.Tx.
+func (t *tx) List(ctx context.Context, f jobs.Filter) ([]jobs.Row, error) {
+	var where []string
+	var args []any
+	add := func(cond string, vs ...any) {
+		for _, v := range vs {
+			args = append(args, v)
+			cond = strings.Replace(cond, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		where = append(where, cond)
+	}
+	if f.Flow != "" {
+		add(`j.flow = ?`, stored.ID(f.Flow))
+	}
+	if f.State != "" {
+		add(`j.state = ?`, string(f.State))
+	}
+	if f.State == jobs.Dead || f.State == jobs.Held {
+		// Spelt out once more as the predicate of the index over such rows.
+		add(`j.state IN ('dead', 'held')`)
+	}
+	if f.Class != "" {
+		add(`j.last_class = ?`, stored.Message(f.Class))
+	}
+	if f.Reason != "" {
+		add(`j.reason = ?`, string(f.Reason))
+	}
+	if len(f.Keys) > 0 {
+		add(`j.key = ANY (?::text[])`, stored.IDs(stored.Strings(f.Keys)))
+	}
+	if f.Unresolved {
+		add(`j.unresolved_at IS NOT NULL`)
+	}
+	if f.After != (jobs.RowID{}) {
+		add(`(j.flow, j.key) > (?, ?)`, stored.ID(f.After.Flow), stored.ID(f.After.Key))
+	}
+	sql := "SELECT " + t.q.columns + " FROM " + t.q.jobs + " j"
+	if len(where) > 0 {
+		sql += " WHERE " + strings.Join(where, " AND ")
+	}
+	limit := f.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	args = append(args, limit)
+	out, err := t.readRows(ctx, false, sql+fmt.Sprintf(" ORDER BY j.flow, j.key LIMIT $%d", len(args)), args...)
+	if err != nil {
+		return nil, fmt.Errorf("list rows: %w", err)
+	}
+	return out, nil
+}
+
+// Counts implements jobs.Tx.
+func (t *tx) Counts(ctx context.Context, now time.Time) (out []jobs.Count, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var c jobs.Count
+		var state, reason string
+		var open, dueAt pgtype.Timestamptz
+		if err := rows.Scan(&c.Flow, &state, &reason, &c.Class, &c.N, &open, &dueAt, &c.Due, &c.Unresolved); err != nil {
+			return err
+		}
+		var in stored.ReadIDs
+		c.Flow, c.State, c.Reason = in.ID(c.Flow), jobs.State(state), jobs.Reason(reason)
+		c.OldestOpen, c.OldestDue = moment(open), moment(dueAt)
+		out = append(out, c)
+		return in.Err
+	}, t.q.counts, now)
+	if err != nil {
+		return nil, fmt.Errorf("count rows: %w", err)
+	}
+	return out, nil
+}
+
+// Meta implements jobs.Tx.
+func (t *tx) Meta(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	err := t.query(ctx, func(rows pgx.Rows) error {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return err
+		}
+		out[name] = value
+		return nil
+	}, t.q.meta)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal's own facts: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,272 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/jobs/internal/stored"
+)
+
+// rowArgs are the columns of rows as arrays, in the order of rowColumns.
+func rowArgs(rows []jobs.Row) []any {
+	return []any{
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.Flow) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.Key) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.Client) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.Entity) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.SourceID) }),
+		column(rows, func(r *jobs.Row) string { return string(r.State) }),
+		column(rows, func(r *jobs.Row) string { return string(r.Reason) }),
+		column(rows, func(r *jobs.Row) int64 { return r.Generation }),
+		column(rows, func(r *jobs.Row) int64 { return r.Desired.Epoch }),
+		column(rows, func(r *jobs.Row) int64 { return r.Desired.Version }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.Desired.Observed) }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.ChangedAt) }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.ReadAt) }),
+		column(rows, func(r *jobs.Row) []byte { return blob(r.Hash) }),
+		column(rows, func(r *jobs.Row) bool { return r.Gone }),
+		column(rows, func(r *jobs.Row) int64 { return r.Attempt }),
+		column(rows, func(r *jobs.Row) int32 { return int32(r.Tries) }),
+		column(rows, func(r *jobs.Row) int32 { return int32(r.Streak) }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.FirstTryAt) }),
+		column(rows, func(r *jobs.Row) int64 { return r.AppliedGeneration }),
+		column(rows, func(r *jobs.Row) []byte { return blob(r.AppliedHash) }),
+		column(rows, func(r *jobs.Row) bool { return r.AppliedGone }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.AppliedAt) }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.UnresolvedAt) }),
+		column(rows, func(r *jobs.Row) int32 { return int32(r.Misses) }),
+		column(rows, func(r *jobs.Row) string { return stored.Message(r.MissCode) }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.OpenSince) }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return due(r.DueAt) }),
+		column(rows, func(r *jobs.Row) bool { return r.Solo }),
+		column(rows, func(r *jobs.Row) string { return stored.Message(string(r.LastClass)) }),
+		column(rows, func(r *jobs.Row) string { return stored.Message(r.LastCode) }),
+		column(rows, func(r *jobs.Row) string { return stored.Message(r.LastMessage) }),
+		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.LastAt) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.WaitEntity) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.WaitKey) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.RenamedFrom) }),
+	}
+}
+
+// rowReader reads rowColumns; its targets are used again for each row.
+type rowReader struct {
+	r                                                                                     jobs.Row
+	observed, changed, read, first, applied, unresolved, open, dueAt, last                pgtype.Timestamptz
+	flow, key, client, entity, source, state, reason, class, waitEntity, waitKey, renamed string
+	body                                                                                  []byte
+	targets                                                                               []any
+}
+
+func newRowReader(bodies bool) *rowReader {
+	x := &rowReader{}
+	r := &x.r
+	x.targets = []any{&x.flow, &x.key, &x.client, &x.entity, &x.source, &x.state, &x.reason,
+		&r.Generation, &r.Desired.Epoch, &r.Desired.Version, &x.observed, &x.changed, &x.read, &r.Hash, &r.Gone,
+		&r.Attempt, &r.Tries, &r.Streak, &x.first, &r.AppliedGeneration, &r.AppliedHash, &r.AppliedGone, &x.applied, &x.unresolved,
+		&r.Misses, &r.MissCode, &x.open, &x.dueAt, &r.Solo, &x.class, &r.LastCode, &r.LastMessage, &x.last,
+		&x.waitEntity, &x.waitKey, &x.renamed}
+	if bodies {
+		x.targets = append(x.targets, &x.body)
+	}
+	return x
+}
+
+func (x *rowReader) read1(rows pgx.Rows) (jobs.Row, error) {
+	x.r.Hash, x.r.AppliedHash, x.body = nil, nil, nil
+	if err := rows.Scan(x.targets...); err != nil {
+		return jobs.Row{}, err
+	}
+	var in stored.ReadIDs
+	r := x.r
+	r.RowID = jobs.RowID{Flow: in.ID(x.flow), Key: in.ID(x.key)}
+	r.Client, r.Entity, r.SourceID = in.ID(x.client), in.ID(x.entity), in.ID(x.source)
+	r.State, r.Reason, r.LastClass = jobs.State(x.state), jobs.Reason(x.reason), connectors.Class(x.class)
+	r.Desired.Observed, r.ChangedAt, r.ReadAt, r.FirstTryAt = moment(x.observed), moment(x.changed), moment(x.read), moment(x.first)
+	r.AppliedAt, r.UnresolvedAt, r.OpenSince = moment(x.applied), moment(x.unresolved), moment(x.open)
+	r.DueAt, r.LastAt = moment(x.dueAt), moment(x.last)
+	r.WaitEntity, r.WaitKey, r.RenamedFrom = in.ID(x.waitEntity), in.ID(x.waitKey), in.ID(x.renamed)
+	err := in.Err
+	if err == nil {
+		r.Body, err = stored.Unpack(x.body)
+	}
+	if err != nil {
+		return r, fmt.Errorf("row %s: %w", r.RowID, err)
+	}
+	return r, nil
+}
+
+func (t *tx) readRows(ctx context.Context, bodies bool, sql string, args ...any) (out []jobs.Row, err error) {
+	x := newRowReader(bodies)
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		r, err := x.read1(rows)
+		out = append(out, r)
+		return err
+	}, sql, args...)
+	return out, err
+}
+
+// keyArgs are the ids of rows as two arrays.
+func keyArgs(ids []jobs.RowID) []any {
+	return []any{column(ids, func(id *jobs.RowID) string { return stored.ID(id.Flow) }),
+		column(ids, func(id *jobs.RowID) string { return stored.ID(id.Key) })}
+}
+
+// Rows implements jobs.Tx.
+func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) ([]jobs.Row, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	sql, args := t.q.rows, keyArgs(stored.RowIDs(ids))
+	if t.write {
+		sql = t.q.rowsHeld
+	}
+	out, err := t.readRows(ctx, false, sql, args...)
+	if err == nil && bodies {
+		err = t.addBodies(ctx, out, args)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %d rows: %w", len(ids), err)
+	}
+	return out, nil
+}
+
+// addBodies reads the bodies in a statement of its own, after the rows are held:
+// one that waits for a row's lock goes on with the row as it is then, but with
+// what it had read of other tables before.
+func (t *tx) addBodies(ctx context.Context, rows []jobs.Row, keys []any) error {
+	at := make(map[jobs.RowID]*jobs.Row, len(rows))
+	for i := range rows {
+		at[rows[i].RowID] = &rows[i]
+	}
+	return t.query(ctx, func(rows pgx.Rows) error {
+		var flow, key string
+		var body []byte
+		if err := rows.Scan(&flow, &key, &body); err != nil {
+			return err
+		}
+		var in stored.ReadIDs
+		id := jobs.RowID{Flow: in.ID(flow), Key: in.ID(key)}
+		r := at[id]
+		if in.Err != nil || r == nil {
+			return in.Err
+		}
+		var err error
+		if r.Body, err = stored.Unpack(body); err != nil {
+			return fmt.Errorf("row %s: %w", id, err)
+		}
+		return nil
+	}, t.q.bodies, keys...)
+}
+
+// What one statement takes at most; a batch of larger bodies is sent in parts.
+const (
+	maxRows  = 5000
+	maxBytes = 32 << 20
+)
+
+// PutRows implements jobs.Tx.
+func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
+	rows = stored.Rows(rows)
+	for len(rows) > 0 {
+		n, err := t.putSome(ctx, rows)
+		if err != nil {
+			return fmt.Errorf("store %d rows: %w", len(rows), err)
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// putSome stores as many of the first rows as one statement takes, and returns how many.
+func (t *tx) putSome(ctx context.Context, rows []jobs.Row) (int, error) {
+	var pack stored.Packer
+	var full, bare []jobs.RowID
+	var bodies [][]byte
+	n, size := 0, 0
+	for n < len(rows) && n < maxRows && size < maxBytes {
+		r := &rows[n]
+		body, err := pack.Pack(r.Body)
+		if err != nil {
+			return 0, fmt.Errorf("row %s: %w", r.RowID, err)
+		}
+		if body == nil {
+			bare = append(bare, r.RowID)
+		} else {
+			full, bodies = append(full, r.RowID), append(bodies, body)
+		}
+		size += len(body)
+		n++
+	}
+	statements := []statement{{t.q.put, rowArgs(rows[:n])}}
+	if len(full) > 0 {
+		statements = append(statements, statement{t.q.putBody, append(keyArgs(full), bodies)})
+	}
+	if len(bare) > 0 {
+		statements = append(statements, statement{t.q.dropBody, keyArgs(bare)})
+	}
+	_, err := t.send(ctx, statements...)
+	return n, err
+}
+
+// PatchRows implements jobs.Tx.
+func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
+	rows = stored.Rows(rows)
+	for len(rows) > 0 {
+		n := min(len(rows), maxRows)
+		if _, err := t.exec(ctx, t.q.patch, rowArgs(rows[:n])...); err != nil {
+			return fmt.Errorf("update %d rows: %w", len(rows), err)
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// Due implements jobs.Tx.
+func (t *tx) Due(ctx context.Context, client string, now time.Time, limit int) ([]jobs.Row, error) {
+	out, err := t.readRows(ctx, true, t.q.due, stored.ID(client), now, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the due rows of client %s: %w", client, err)
+	}
+	return out, nil
+}
+
+// NextDue implements jobs.Tx.
+func (t *tx) NextDue(ctx context.Context, client string) (at time.Time, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var d pgtype.Timestamptz
+		if err := rows.Scan(&d); err != nil {
+			return err
+		}
+		at = moment(d)
+		return nil
+	}, t.q.nextDue, stored.ID(client))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("find the next due row of client %s: %w", client, err)
+	}
+	return at, nil
+}
+
+// Wake implements jobs.Tx.
+func (t *tx) Wake(ctx context.Context, client string, keys []jobs.EntityKey, now time.Time) (int, error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	entities, ks := entityArgs(stored.EntityKeys(keys))
+	n, err := t.exec(ctx, t.q.wake, stored.ID(client), entities, ks, now)
+	if err != nil {
+		return 0, fmt.Errorf("wake what waits for %d records of client %s: %w", len(keys), client, err)
+	}
+	return int(n), nil
+}
+
+func entityArgs(keys []jobs.EntityKey) (entities, ks []string) {
+	return column(keys, func(k *jobs.EntityKey) string { return stored.ID(k.Entity) }),
+		column(keys, func(k *jobs.EntityKey) string { return stored.ID(k.Key) })
+}
