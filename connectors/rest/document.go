@@ -15,13 +15,15 @@ type remover struct{ *entity }
 // Remove archives or deletes the record.
 func (r remover) Remove(ctx context.Context, w connectors.Write) connectors.Outcome {
 	set := r.set.Remove
-	req := &httpx.Request{Method: http.MethodDelete}
-	tmpl := set.Delete
-	if w.Removal == connectors.Archive {
+	req, tmpl := &httpx.Request{}, ""
+	switch w.Removal {
+	case connectors.Delete:
+		req.Method, tmpl = http.MethodDelete, set.Delete
+	case connectors.Archive:
 		req.Method, req.Body, tmpl = set.Archive.Method, set.Archive.Body, set.Archive.Path
 	}
 	if tmpl == "" {
-		return connectors.Fail(connectors.Invalid, "no_removal", "the entity describes no %s", w.Removal)
+		return connectors.Fail(connectors.Invalid, "no_removal", "the entity describes no removal of the kind %q", w.Removal)
 	}
 	var err error
 	if req.Path, err = address(tmpl, w); err != nil {

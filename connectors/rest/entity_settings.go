@@ -61,7 +61,7 @@ func (s *entitySettings) Validate(r *field.Report) {
 	case !put && !create:
 		r.Errorf("neither put nor create is described; describe one of them")
 	case put:
-		s.validateKeyed(r, "put", s.Put.Path)
+		s.validatePut(r, "put", s.Put.Path)
 	case create:
 		require(r.At("create", "path"), s.Create.Path)
 		if !s.Create.ID.given() && !r.Failed("create", "id") {
@@ -78,11 +78,14 @@ func (s *entitySettings) Validate(r *field.Report) {
 	s.validateRest(r, create)
 }
 
-func (s *entitySettings) validateKeyed(r *field.Report, name, p string) {
+func (s *entitySettings) validatePut(r *field.Report, name, p string) {
 	at := r.At(name, "path")
 	require(at, p)
 	if p != "" && !uses(p, "key") && !s.Put.KeyField.given() {
 		at.Errorf("nothing carries the key; put {key} into the path, or give key_field")
+	}
+	if s.Put.Answer == "record" && !s.Put.ID.given() && !s.Put.KeyField.given() && !r.Failed(name) {
+		r.At(name).Errorf("nothing in the answer would name the record; give id or key_field, or answer: none")
 	}
 }
 

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -55,10 +54,4 @@ func (t *target) Entity(name string) (connectors.Entity, error) {
 		return nil, fmt.Errorf("the client has no entity %q", name)
 	}
 	return compose(&entity{api: t.api, name: name, set: set, info: set.info(name, t.timeout)}), nil
-}
-
-// Check asks for one page of each stream, and for each entity that it can find
-// one key that nothing bears.
-func (i *instance) Check(ctx context.Context, streams, entities []string) []connectors.Finding {
-	return nil
 }

@@ -56,9 +56,6 @@ func (s *streamSettings) Validate(r *field.Report) {
 		}
 		s.ids = append(s.ids, p)
 	}
-	if len(s.ID) == 0 && !r.Failed("id") {
-		r.At("id").Errorf("an empty list; name the field of the record's id")
-	}
 	s.validateSince(r)
 	s.validatePaging(r)
 	if s.Fetch.Path != "" && !uses(s.Fetch.Path, "id") {

@@ -1,0 +1,144 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"syncd/connectors"
+	"syncd/connectors/httpx"
+)
+
+// noSuchKey is looked up in a check; no record should bear it.
+const noSuchKey = "syncd-check-no-such-key"
+
+// Check reads one page of each stream and holds it against the settings, and
+// looks up in each entity a key that nothing bears.
+func (i *instance) Check(ctx context.Context, streams, entities []string) []connectors.Finding {
+	var l []connectors.Finding
+	for _, name := range streams {
+		f := connectors.Finding{Subject: name, Problem: "the client describes no stream of that name"}
+		if i.source != nil && i.source.streams[name] != nil {
+			f = i.source.check(ctx, i.source.streams[name])
+		}
+		l = append(l, f)
+	}
+	for _, name := range entities {
+		f := connectors.Finding{Subject: name, Problem: "the client describes no entity of that name"}
+		if set, ok := i.set.Entity[name]; ok {
+			f = checkEntity(ctx, &entity{api: i.api, name: name, set: set})
+		}
+		l = append(l, f)
+	}
+	return l
+}
+
+// failed makes a finding of an error.
+func failed(subject, doing string, err error) connectors.Finding {
+	f := connectors.Finding{Subject: subject, Problem: doing + ": " + withOp(err, "").Error()}
+	var h *httpx.Error
+	if errors.As(err, &h) {
+		switch h.Kind {
+		case httpx.NotSent, httpx.Paused, httpx.Canceled, httpx.Throttled, httpx.Unknown:
+			f.Unreachable = true
+		}
+	}
+	return f
+}
+
+// check reads the first page without a lower bound, and asks for it again from
+// its own greatest stamp on.
+func (s *source) check(ctx context.Context, st *stream) connectors.Finding {
+	pos := position{V: 1}
+	st.plan.begin(&pos, 0)
+	l, err := s.list(ctx, st, &pos)
+	if err != nil {
+		return failed(st.name, "list", err)
+	}
+	f := connectors.Finding{Subject: st.name}
+	if len(l.recs) == 0 {
+		f.Note = "the listing is empty; whether its fields are where the settings say cannot be told"
+		return f
+	}
+	newest := l.recs[0]
+	for n, r := range l.recs {
+		if r.event.Problem != "" {
+			f.Problem = fmt.Sprintf("record %d of the first page: %s", n+1, r.event.Problem)
+			return f
+		}
+		if r.stamp > newest.stamp {
+			newest = r
+		}
+	}
+	f.Note = fmt.Sprintf("%d records on the first page", len(l.recs))
+	if st.plan.hasVersion && newest.stamp == 0 {
+		f.Problem = fmt.Sprintf("no record of the first page bears a stamp at %s; look at version", st.set.Version.Path)
+		return f
+	}
+	if st.plan.hasVersion && st.plan.version.isTime() && !l.date.IsZero() && newest.stamp > l.date.Add(5*time.Minute).UnixMicro() {
+		f.Problem = "a record bears a time after the server's own clock; look at the format and zone of version"
+		return f
+	}
+	if f.Problem = s.checkSince(ctx, st, newest); f.Problem == "" {
+		f.Problem = s.checkFetch(ctx, st, newest)
+	}
+	return f
+}
+
+// checkSince asks for what changed since the very stamp that a record bears: an
+// API that leaves it out reads the bound in another zone, or otherwise than the
+// settings say, and would hide changes.
+func (s *source) checkSince(ctx context.Context, st *stream, r record) (problem string) {
+	if !st.plan.hasSince || r.stamp == 0 {
+		return ""
+	}
+	pos := position{V: 1, Scan: &scan{Since: r.stamp, Size: st.plan.size, Page: st.plan.first}}
+	l, err := s.list(ctx, st, &pos)
+	if err != nil {
+		return failed("", "list since the newest record's own stamp", err).Problem
+	}
+	found := false
+	for _, x := range l.recs {
+		if x.stamp > 0 && x.stamp < st.plan.sinceFmt.sent(r.stamp, st.plan.inclusive)-st.plan.version.slack() {
+			return "asked for what changed since a stamp, the API gives older records too; look at the parameter of since"
+		}
+		found = found || x.id == r.id || x.stamp > r.stamp
+	}
+	if !found && (len(l.recs) == 0 || st.plan.kind == pageNone) {
+		return "asked for what changed since a record's very stamp, the API does not give that record: it reads the bound in another zone or format, or leaves it out; look at since"
+	}
+	return ""
+}
+
+func (s *source) checkFetch(ctx context.Context, st *stream, r record) (problem string) {
+	if st.set.Fetch.Path == "" {
+		return ""
+	}
+	e, err := s.fetch(ctx, st.name, r.id)
+	switch {
+	case err != nil:
+		return failed("", "fetch", err).Problem
+	case e.Gone && !r.event.Gone:
+		return "a record of the listing is not found under fetch.path"
+	}
+	return ""
+}
+
+func checkEntity(ctx context.Context, e *entity) connectors.Finding {
+	f := connectors.Finding{Subject: e.name}
+	if e.set.Lookup.Path == "" {
+		f.Note = "without lookup nothing can be asked; the first write will tell"
+		return f
+	}
+	found, err := finder{e}.find(ctx, connectors.Write{Key: noSuchKey})
+	switch {
+	case err != nil:
+		return failed(e.name, "lookup", err)
+	case len(found) > 0:
+		f.Problem = fmt.Sprintf("a record bears the key %q, which only this check uses", noSuchKey)
+	default:
+		f.Note = "a key that nothing bears is not found, as it should be"
+	}
+	return f
+}
