@@ -137,6 +137,8 @@ func (t *treeBuilder) explain(e *yaml.LoadError, m yaml.Mark) string {
 	}
 	rest := t.rest(m.Line, m.Column)
 	switch msg := e.Message; {
+	case strings.HasPrefix(rest, "{") && strings.HasPrefix(t.rest(m.Line, m.Column-1), "$"):
+		return "inside { } or [ ] a reference must be quoted, as in \"${env:NAME}\""
 	case strings.HasPrefix(msg, "unknown anchor"):
 		return "an alias to an anchor that does not exist; quote the value if it is meant to begin with *"
 	case strings.Contains(msg, "mapping values are not allowed"):
