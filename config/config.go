@@ -94,5 +94,6 @@ func isAddress(s string) bool {
 	return err == nil && n >= 0 && n <= 65535
 }
 
-// Redact cuts every value that came from a reference, and every secret, out of a text. Loggers use it.
+// Redact cuts every value that came from a reference, and every secret, out of a text. Loggers use it,
+// also several at once.
 func (c *Config) Redact(text string) string { return redacted(c.redact, text) }

@@ -10,7 +10,7 @@ import (
 )
 
 // layers lays one source of configuration over the other. koanf merges the mappings; the values it carries are numbers of our own nodes,
-// so that every value keeps its text and its place.
+// so that every value keeps its text and its place. Defaults need no layer: declaring a field sets its default.
 type layers struct {
 	conf  *koanf.Koanf
 	nodes []*field.Node
