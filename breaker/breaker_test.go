@@ -337,7 +337,7 @@ func TestLateResultOfAnEarlierStateIsDropped(t *testing.T) {
 
 func TestOnlyTheFirstDoneCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newSubject(t, Settings{ConsecutiveFailures: 2, MinDistinct: 1})
+		b := newSubject(t, Settings{ConsecutiveFailures: 1, MinDistinct: 1})
 		for range 10 {
 			func() {
 				c, err := b.Allow()

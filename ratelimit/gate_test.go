@@ -26,6 +26,9 @@ func (s *shelf) SavePause(ctx context.Context, client string, p Pause) error {
 			return ctx.Err()
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -190,7 +193,7 @@ func TestShutdownInterruptsAWaitAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				if err := g.Wait(ctx); err != context.Canceled { //nolint:errorlint // passed through as it is
+				if err := g.Wait(ctx); err != context.Canceled {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -212,7 +215,7 @@ func TestDeadlineBeforeTheNextTokenIsTheContextsErrorAndCostsNoToken(t *testing.
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		if err := g.Wait(ctx); err != context.DeadlineExceeded { //nolint:errorlint // passed through as it is
+		if err := g.Wait(ctx); err != context.DeadlineExceeded {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(begin); took != 500*time.Millisecond {

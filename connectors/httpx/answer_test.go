@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -98,6 +99,24 @@ func TestStreamThatExpandsToNothingIsBounded(t *testing.T) {
 	})), func(o *Options) { o.MaxBody = 100_000 })
 	_, err := c.Do(t.Context(), &Request{})
 	wantError(t, err, TooLarge, "too_large")
+}
+
+func TestBombIsNotUnpackedBeyondTheLimit(t *testing.T) {
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	for range 64 {
+		_, _ = w.Write(make([]byte, 1<<20))
+	}
+	_ = w.Close()
+	whole := z.Len()
+	r := &http.Response{Header: http.Header{"Content-Encoding": {"gzip"}}, Body: io.NopCloser(&z), ContentLength: -1}
+	body, bad := readBody(r, 1<<20)
+	if bad == nil || bad.code != "too_large" || len(body) != 1<<20 {
+		t.Errorf("got %d bytes, %+v", len(body), bad)
+	}
+	if rest := z.Len(); rest < whole*3/4 {
+		t.Errorf("%d of %d compressed bytes were read", whole-rest, whole)
+	}
 }
 
 func TestEmptyAnswersMayClaimToBeCompressed(t *testing.T) {

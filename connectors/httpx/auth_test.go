@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"syncd/connectors/conformance/hostile"
 	"syncd/ratelimit"
@@ -122,7 +123,9 @@ func TestSecondRefusalIsAnAuthError(t *testing.T) {
 	a := &renewable{}
 	c, _ := newClient(t, srv.URL, func(o *Options) { o.Auth = a })
 	srv.Always(hostile.Named("status_401"))
-	_, err := c.Do(t.Context(), write("/orders", "{}"))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // were it to go on
+	defer cancel()
+	_, err := c.Do(ctx, write("/orders", "{}"))
 	if e := wantError(t, err, Auth, "http_401"); e.Sent {
 		t.Error("a refused write counts as sent")
 	}

@@ -255,6 +255,7 @@ func TestThrottlingIsKnownBeforeASlowBodyIsRead(t *testing.T) {
 		select {
 		case <-seen:
 		case <-r.Context().Done():
+			t.Error("the client gave up before its gate knew")
 		}
 	}))
 	c, g := newClient(t, direct, nil)
@@ -286,7 +287,7 @@ func TestCancelledCallerIsTold(t *testing.T) {
 			srv.Next(hostile.Named("hang_after"), func(*http.Request) bool { cancel(); return true })
 			_, err := c.Do(ctx, &Request{Method: "POST", Write: tt.write, Body: []byte("{}")})
 			e := wantError(t, err, tt.kind, "canceled")
-			if !e.Sent || e.Unwrap() != context.Canceled { //nolint:errorlint // passed through as it is
+			if !e.Sent || e.Unwrap() != context.Canceled {
 				t.Errorf("sent %t, cause %v", e.Sent, e.Unwrap())
 			}
 		})

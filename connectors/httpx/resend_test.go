@@ -213,6 +213,7 @@ func TestSealedConnectionTakesNoByte(t *testing.T) {
 	a, b := net.Pipe()
 	defer func() { _, _ = a.Close(), b.Close() }()
 	c := &wireConn{Conn: a}
+	go func() { _, _ = io.Copy(io.Discard, b) }()
 	if c.seal() {
 		t.Error("an idle connection counts as used")
 	}
@@ -220,7 +221,6 @@ func TestSealedConnectionTakesNoByte(t *testing.T) {
 		t.Errorf("a sealed connection took %d bytes, error %v", n, err)
 	}
 	c.arm()
-	go func() { _, _ = io.Copy(io.Discard, b) }()
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Error(err)
 	}
