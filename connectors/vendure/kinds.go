@@ -1,0 +1,189 @@
+package vendure
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"syncd/connectors"
+)
+
+// kind is one stream: how its records are listed and what tells that one moved.
+type kind struct {
+	name, doc string
+	// list is the root field of the listing, one that of a single record.
+	list, one string
+	// options is the type of the listing's argument.
+	options string
+	// times are the fields by which changes are read, each a pass of its own.
+	times []string
+	// fixed is a field that never changes once it is set; the sweep goes along it.
+	fixed string
+	// where limits the listing to records that are meant to be read.
+	where map[string]any
+	// light selects what tells that a record moved; full the record itself.
+	light, full string
+	// slow says that sweeps are rare and go over everything.
+	slow bool
+}
+
+const (
+	address = `{fullName company streetLine1 streetLine2 city province postalCode countryCode phoneNumber}`
+
+	orderLight = `id state updatedAt orderPlacedAt payments{state updatedAt refunds{state updatedAt}} fulfillments{state updatedAt}`
+	orderFull  = `id code state type active createdAt updatedAt orderPlacedAt currencyCode couponCodes
+ subTotal subTotalWithTax shipping shippingWithTax total totalWithTax totalQuantity
+ customer{id title firstName lastName emailAddress phoneNumber}
+ shippingAddress` + address + ` billingAddress` + address + `
+ lines{id quantity orderPlacedQuantity unitPrice unitPriceWithTax proratedUnitPriceWithTax linePriceWithTax discountedLinePriceWithTax proratedLinePrice proratedLinePriceWithTax taxRate productVariant{id sku name}}
+ shippingLines{id price priceWithTax discountedPriceWithTax shippingMethod{code name}}
+ surcharges{id description sku price priceWithTax}
+ payments{id state method amount transactionId createdAt updatedAt refunds{id state total reason createdAt updatedAt}}
+ fulfillments{id state method trackingCode createdAt updatedAt lines{orderLineId quantity}}
+ modifications{id createdAt}
+ history(options:{sort:{createdAt:DESC},take:1}){items{createdAt}}`
+
+	customerLight = `id updatedAt addresses{updatedAt}`
+	customerFull  = `id title firstName lastName emailAddress phoneNumber createdAt updatedAt user{id verified}
+ addresses{id updatedAt fullName company streetLine1 streetLine2 city province postalCode country{code} phoneNumber defaultShippingAddress defaultBillingAddress}`
+
+	variantLight = `id updatedAt product{updatedAt}`
+	variantFull  = `id sku name enabled currencyCode price priceWithTax createdAt updatedAt trackInventory
+ product{id name slug enabled updatedAt} options{code name group{code}} stockLevels{stockLocationId stockOnHand stockAllocated updatedAt}`
+)
+
+func kinds() []*kind {
+	return []*kind{
+		{name: "orders", list: "orders", one: "order", options: "OrderListOptions", times: []string{"updatedAt", "orderPlacedAt"}, fixed: "orderPlacedAt",
+			where: map[string]any{"active": map[string]any{"eq": false}}, light: orderLight, full: orderFull,
+			doc: "Placed orders with lines, addresses, payments and fulfilments; carts are left out. Read by updatedAt and by orderPlacedAt, and swept for what moves neither."},
+		{name: "customers", list: "customers", one: "customer", options: "CustomerListOptions", times: []string{"updatedAt"}, fixed: "createdAt",
+			light: customerLight, full: customerFull, slow: true,
+			doc: "Customers with their addresses, guests included. Read by updatedAt, and swept for edited addresses."},
+		{name: "variants", list: "productVariants", one: "productVariant", options: "ProductVariantListOptions", times: []string{"updatedAt"}, fixed: "createdAt",
+			light: variantLight, full: variantFull, slow: true,
+			doc: "Product variants with SKU, prices and stock levels. Read by updatedAt, and swept for renamed products."},
+	}
+}
+
+func kindOf(name string) (*kind, bool) {
+	for _, k := range kinds() {
+		if k.name == name {
+			return k, true
+		}
+	}
+	return nil, false
+}
+
+// stamps are the times that belong to a record, in whatever part of it.
+type stamps struct {
+	ID           json.RawMessage `json:"id"`
+	State        string          `json:"state"`
+	CreatedAt    *time.Time      `json:"createdAt"`
+	UpdatedAt    *time.Time      `json:"updatedAt"`
+	PlacedAt     *time.Time      `json:"orderPlacedAt"`
+	Payments     []part          `json:"payments"`
+	Fulfillments []part          `json:"fulfillments"`
+	Addresses    []part          `json:"addresses"`
+	StockLevels  []part          `json:"stockLevels"`
+	Product      *part           `json:"product"`
+	Changes      []part          `json:"modifications"`
+	History      struct {
+		Items []part `json:"items"`
+	} `json:"history"`
+}
+
+type part struct {
+	State     string     `json:"state"`
+	CreatedAt *time.Time `json:"createdAt"`
+	UpdatedAt *time.Time `json:"updatedAt"`
+	Refunds   []part     `json:"refunds"`
+}
+
+// latest is the latest of all times that belong to a record.
+func (s *stamps) latest() time.Time {
+	var t time.Time
+	later := func(c *time.Time) {
+		if c != nil && c.After(t) {
+			t = *c
+		}
+	}
+	later(s.UpdatedAt)
+	later(s.PlacedAt)
+	all := [][]part{s.Payments, s.Fulfillments, s.Addresses, s.StockLevels, s.Changes, s.History.Items}
+	if s.Product != nil {
+		all = append(all, []part{*s.Product})
+	}
+	for len(all) > 0 {
+		for _, p := range all[0] {
+			later(p.CreatedAt)
+			later(p.UpdatedAt)
+			all = append(all, p.Refunds)
+		}
+		all = all[1:]
+	}
+	return t.UTC()
+}
+
+// mark tells two states of a record apart as far as the light query can.
+func (s *stamps) mark() string {
+	m := fmt.Sprintf("%s|%d", s.State, s.latest().UnixMilli())
+	for _, p := range s.Payments {
+		m += "|p" + p.State
+		for _, r := range p.Refunds {
+			m += "|r" + r.State
+		}
+	}
+	for _, f := range s.Fulfillments {
+		m += "|f" + f.State
+	}
+	return m + fmt.Sprintf("|a%d", len(s.Addresses))
+}
+
+// at is the value of a time field.
+func (s *stamps) at(name string) time.Time {
+	var t *time.Time
+	switch name {
+	case "orderPlacedAt":
+		t = s.PlacedAt
+	case "createdAt":
+		t = s.CreatedAt
+	default:
+		t = s.UpdatedAt
+	}
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// id is the record's id as text; "" when there is none.
+func (s *stamps) id() string {
+	var text string
+	if json.Unmarshal(s.ID, &text) == nil {
+		return text
+	}
+	if string(s.ID) == "null" {
+		return ""
+	}
+	return string(s.ID)
+}
+
+// event makes an event of a record as it was listed in full.
+func event(raw json.RawMessage) connectors.Event {
+	var s stamps
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return connectors.Event{Body: raw, Problem: "the record is not as the shop's schema says: " + err.Error()}
+	}
+	ev := connectors.Event{SourceID: s.id(), Body: raw}
+	if t := s.latest(); !t.IsZero() {
+		ev.Version, ev.ChangedAt = t.UnixMicro(), t
+	}
+	if ev.SourceID == "" {
+		ev.Problem = "the record has no id"
+	}
+	return ev
+}
+
+func asError(err error, to **connectors.Error) bool { return errors.As(err, to) }
