@@ -1,6 +1,8 @@
 # What up, down, reset and run share: where things are, and how to start and stop one of them by its process id.
 # shellcheck shell=bash
 
+# Where these scripts are; up uses it.
+# shellcheck disable=SC2034
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=${SYNCD_REAL_DIR:-${XDG_CACHE_HOME:-/tmp}/syncd-real}
 pg_port=${SYNCD_REAL_PG_PORT:-55432}
@@ -101,9 +103,10 @@ pg_start() {
     die "PostgreSQL does not start; see $work/pg/server.log"
 }
 
+# pg_stop stops the server: pg_stop fast|immediate
 pg_stop() {
   pg_running || return 0
-  as_pg "$(pg_bin)/pg_ctl" -D "$work/pg" -m "${1:-fast}" -w -t 60 stop >/dev/null
+  as_pg "$(pg_bin)/pg_ctl" -D "$work/pg" -m "$1" -w -t 60 stop >/dev/null
 }
 
 tryton_start() {
