@@ -16,10 +16,7 @@ import (
 type library struct {
 	added     map[string]function
 	builtins  map[string]treatment
-	operators map[gojq.Operator]struct {
-		call binary
-		verb string
-	}
+	operators map[gojq.Operator]binary
 }
 
 func newLibrary(maker *refMaker, now func() any) *library {
@@ -184,14 +181,14 @@ func (w *rewriter) specialCall(f *gojq.Func, text func() string) *gojq.Term {
 		if len(args) == 1 {
 			args = append(args, identity())
 		}
-		same := w.operatorCall(text, w.lib.operators[gojq.OpEq].call, args[0], args[1])
+		same := w.operatorCall(text, w.lib.operators[gojq.OpEq], args[0], args[1])
 		return callTerm("any", query(same), identity())
 	case "range":
 		return w.rangeCall(f, text)
 	case "sub", "gsub":
 		return w.subCall(f, text)
 	}
-	return each(callTerm(w.site(len(f.Args), text, matcher(f.Name)), w.args(f)...))
+	return bracketed(query(each(callTerm(w.site(len(f.Args), text, matcher(f.Name)), w.args(f)...))))
 }
 
 // matcher is the function behind the regular expressions that give many
@@ -239,7 +236,22 @@ func (w *rewriter) rangeCall(f *gojq.Func, text func() string) *gojq.Term {
 		}
 		return c
 	}))
-	return callTerm(name, w.args(f)...)
+	if len(f.Args) == 1 {
+		return callTerm(name, w.args(f)...)
+	}
+	// jq binds the arguments from the left, which shows when they give several
+	// values each
+	names := []string{"$__0", "$__1", "$__2"}[:len(f.Args)]
+	var vars []*gojq.Query
+	for _, v := range names {
+		vars = append(vars, variable(v))
+	}
+	out := call(name, vars...)
+	args := w.args(f)
+	for i := len(args) - 1; i >= 0; i-- {
+		out = bind(args[i], names[i], out)
+	}
+	return bracketed(out)
 }
 
 // subCall builds, for sub(re; str; flags):
@@ -319,8 +331,8 @@ func fnTranspose(r *run, in any, _ []any) (any, error) {
 		}
 		width = max(width, len(cells))
 	}
-	if width > 0 && len(rows) > maxNodes/width {
-		return nil, r.stop(errTooLarge)
+	if width > 0 && len(rows) > r.limits.nodes/width {
+		return nil, r.stop(r.limits.errNodes())
 	}
 	if err := r.produce(width * len(rows) * elementBytes); err != nil {
 		return nil, err

@@ -112,11 +112,20 @@ func compareNumbers(x, y any) int {
 		}
 	}
 	if notFinite(x) || notFinite(y) {
-		return compareFloats(floatOf(x), floatOf(y))
+		return compareFloats(beyond(x), beyond(y))
 	}
 	xt, _ := numberText(x)
 	yt, _ := numberText(y)
 	return compareDecimalText(xt, yt)
+}
+
+// beyond is v where v is not finite; every finite number lies between the
+// infinities, and where is all the same.
+func beyond(v any) float64 {
+	if notFinite(v) {
+		return v.(float64)
+	}
+	return 0
 }
 
 // compareFloats orders NaN below every number, itself included, as jq does.

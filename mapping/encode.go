@@ -142,6 +142,7 @@ func (e *encoder) ref(m map[string]any, inner any) error {
 	if !ok || len(m) != 1 {
 		return errForgedRef
 	}
+	ref.Key = strings.Clone(ref.Key) // not a part of the body, which would stay in memory with it
 	e.refs.add(ref)
 	e.buf = appendPlaceholder(e.buf, ref)
 	return e.room()

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -192,6 +193,8 @@ func describeJQ(e jqError) string {
 		return "not a path into the input: a calculated value cannot be assigned to or deleted"
 	case "breakError":
 		return "break without its label"
+	case "binopTypeError", "zeroDivisionError", "zeroModuloError":
+		return "cannot " + cmp.Or(e.name("name"), "divide") + " " + e.typ("l") + " and " + e.typ("r")
 	case "exitCodeError":
 		return "error was called with " + e.typ("value")
 	}

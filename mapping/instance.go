@@ -102,9 +102,9 @@ func syntaxError(field, src string, err error) *CompileError {
 // that does not exist.
 func nameError(field, src string, err error) *CompileError {
 	msg := err.Error()
-	_, name, ok := strings.Cut(msg, "variable not defined: ")
-	if !ok {
-		return compileError(field, src, -1, msg, "")
+	_, name, _ := strings.Cut(msg, ": ")
+	if !strings.HasPrefix(msg, "variable not defined") {
+		return compileError(field, src, position(src, name, 0), msg, "")
 	}
 	known := variables()
 	for _, t := range tokens(src) {
@@ -173,8 +173,8 @@ func varsValue(vars map[string]string) map[string]any {
 	return m
 }
 
-// clock0 is the function now: seconds since 1970 with microseconds.
-func clock0(now func() time.Time) func() any {
+// secondsOf is the function now: seconds since 1970 with microseconds.
+func secondsOf(now func() time.Time) func() any {
 	if now == nil {
 		return nil
 	}
@@ -243,8 +243,11 @@ func (e *evaluation) failure(stage string, err error) error {
 }
 
 func hintFor(err error) string {
-	if strings.HasSuffix(fmt.Sprintf("%T", err), ".iteratorError") {
-		return "use .[]? or // [] where a list may be missing"
+	switch kind := fmt.Sprintf("%T", err); {
+	case strings.HasSuffix(kind, ".iteratorError"):
+		return "use .x[]? or (.x // [])[] where a list may be missing"
+	case strings.HasSuffix(kind, ".exitCodeError"):
+		return "write the message there as a plain string, or use fail(message), to see it here"
 	}
 	return ""
 }

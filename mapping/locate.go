@@ -20,7 +20,7 @@ type token struct {
 // tokens lists the names of a program in the order they stand.
 func tokens(src string) []token {
 	s := nameScanner{src: src}
-	s.scan(0)
+	s.scan()
 	return s.out
 }
 
@@ -48,9 +48,10 @@ type nameScanner struct {
 }
 
 // scan reads until the end, or in a string's \( … ) until its closing bracket.
-func (s *nameScanner) scan(depth int) {
-	var before byte // the last character that was neither blank nor comment
-	params := false // between def and its colon
+func (s *nameScanner) scan() {
+	var before byte     // the last character that was neither blank nor comment
+	var brackets []byte // that are open
+	params := false     // between def and its colon
 	for s.i < len(s.src) {
 		c := s.src[s.i]
 		start := s.i
@@ -63,14 +64,15 @@ func (s *nameScanner) scan(depth int) {
 			continue
 		case c == '"':
 			s.str()
-		case c == '(':
-			depth++
+		case c == '(' || c == '[' || c == '{':
+			brackets = append(brackets, c)
 			s.i++
-		case c == ')':
+		case c == ')' || c == ']' || c == '}':
 			s.i++
-			if depth--; depth < 0 {
+			if len(brackets) == 0 {
 				return
 			}
+			brackets = brackets[:len(brackets)-1]
 		case c == ':':
 			params = false
 			s.i++
@@ -86,7 +88,9 @@ func (s *nameScanner) scan(depth int) {
 			switch {
 			case name == "def":
 				params = true
-			case params || before == '.' || isKeyword(name) || s.isObjectKey(before):
+			case params || before == '.' || isKeyword(name):
+			case len(brackets) > 0 && brackets[len(brackets)-1] == '{' && (before == '{' || before == ','):
+				// the name of a member
 			default:
 				s.out = append(s.out, token{name, start})
 			}
@@ -113,7 +117,7 @@ func (s *nameScanner) str() {
 			s.i++
 			if s.i < len(s.src) && s.src[s.i] == '(' {
 				s.i++
-				s.scan(0)
+				s.scan()
 				s.i-- // the loop steps over the bracket
 			}
 		}
@@ -142,18 +146,6 @@ func (s *nameScanner) name() string {
 	return s.src[start:s.i]
 }
 
-// isObjectKey tells {name: …} and {name} from a call.
-func (s *nameScanner) isObjectKey(before byte) bool {
-	if before != '{' && before != ',' {
-		return false
-	}
-	rest := strings.TrimLeft(s.src[s.i:], " \t\r\n")
-	if rest == "" {
-		return false
-	}
-	return rest[0] == ':' || before == '{' && (rest[0] == ',' || rest[0] == '}')
-}
-
 func isKeyword(name string) bool {
 	return slices.Contains([]string{
 		"or", "and", "module", "import", "include", "def", "as", "label", "break", "null", "true", "false",
@@ -171,7 +163,7 @@ func lineAndColumn(src string, offset int) (line, col int) {
 
 // closest returns the known name that is most like name, or "".
 func closest(name string, known []string) string {
-	best, least := "", max(1, len(name)/3)+1
+	best, least := "", len(name)/3+1
 	slices.Sort(known)
 	for _, k := range known {
 		if d := editDistance(name, k); d < least {

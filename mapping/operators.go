@@ -16,28 +16,20 @@ import (
 
 type binary func(r *run, x, y any) (any, error)
 
-// operators lists the operators that are replaced, and the verb of their
-// messages.
-func operators() map[gojq.Operator]struct {
-	call binary
-	verb string
-} {
-	type op = struct {
-		call binary
-		verb string
-	}
-	order := func(holds func(int) bool) op {
-		return op{call: func(r *run, x, y any) (any, error) {
+// operators lists the operators that are replaced.
+func operators() map[gojq.Operator]binary {
+	order := func(holds func(int) bool) binary {
+		return func(r *run, x, y any) (any, error) {
 			n, err := compare(r, x, y)
 			return holds(n), err
-		}, verb: "compare"}
+		}
 	}
-	return map[gojq.Operator]op{
-		gojq.OpAdd: {add, "add"},
-		gojq.OpSub: {subtract, "subtract"},
-		gojq.OpMul: {multiply, "multiply"},
-		gojq.OpDiv: {divide, "divide"},
-		gojq.OpMod: {modulo, "divide"},
+	return map[gojq.Operator]binary{
+		gojq.OpAdd: add,
+		gojq.OpSub: subtract,
+		gojq.OpMul: multiply,
+		gojq.OpDiv: divide,
+		gojq.OpMod: modulo,
 		gojq.OpEq:  order(func(n int) bool { return n == 0 }),
 		gojq.OpNe:  order(func(n int) bool { return n != 0 }),
 		gojq.OpLt:  order(func(n int) bool { return n < 0 }),
@@ -184,10 +176,10 @@ func repeat(r *run, s string, count any) (any, error) {
 	}
 	n, err := wholePart(count)
 	if err != nil {
-		return nil, r.stop(errTextSize)
+		return nil, r.stop(r.limits.errText())
 	}
-	if len(s) > 0 && n > maxText/len(s) {
-		return nil, r.stop(errTextSize)
+	if len(s) > 0 && n > r.limits.text/len(s) {
+		return nil, r.stop(r.limits.errText())
 	}
 	if err := r.text(len(s) * n); err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func Compile(src Source) (*Program, error) {
 	src.MaxBytes = min(src.MaxBytes, MaxBodyBytes)
 	src.Vars = maps.Clone(src.Vars)
 	p := &Program{src: src, maker: newRefMaker()}
-	p.lib = newLibrary(p.maker, clock0(src.Now))
+	p.lib = newLibrary(p.maker, secondsOf(src.Now))
 	in, err := p.newInstance()
 	if err != nil {
 		return nil, err

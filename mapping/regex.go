@@ -274,8 +274,8 @@ func fnSubJoin(r *run, in any, args []any) (any, error) {
 			if j == len(results) {
 				results = append(results, &strings.Builder{})
 			}
-			if results[j].Len()+len(text)+start-next > maxText {
-				return nil, r.stop(errTextSize)
+			if results[j].Len()+len(text)+start-next > r.limits.text {
+				return nil, r.stop(r.limits.errText())
 			}
 			results[j].WriteString(s[next:start])
 			results[j].WriteString(text)

@@ -118,7 +118,7 @@ func (w *rewriter) expression(q, out *gojq.Query) {
 	}
 	if op, ok := w.lib.operators[q.Op]; ok {
 		l, r := w.query(q.Left), w.query(q.Right)
-		out.Term = w.operatorCall(excerpt(bare(q)), op.call, l, r)
+		out.Term = w.operatorCall(excerpt(bare(q)), op, l, r)
 		return
 	}
 	if op, ok := updateOperator(q.Op); ok {
@@ -134,8 +134,6 @@ func (w *rewriter) expression(q, out *gojq.Query) {
 		// gojq walks the whole value when the right side gives empty
 		*out = gojq.Query{FuncDefs: out.FuncDefs, Op: gojq.OpPipe, Left: w.guard(excerpt(bare(q)), weighFor(false)),
 			Right: &gojq.Query{Op: q.Op, Left: out.Left, Right: out.Right}}
-	case gojq.OpAlt:
-		out.Right = w.forgetFields(out.Right)
 	}
 }
 
@@ -156,7 +154,7 @@ func (w *rewriter) update(q *gojq.Query, op gojq.Operator, out *gojq.Query) {
 	text := excerpt(bare(q))
 	l, r := w.query(q.Left), w.query(q.Right)
 	const v = "$__u"
-	change := query(w.operatorCall(text, w.lib.operators[op].call, identity(), variable(v)))
+	change := query(w.operatorCall(text, w.lib.operators[op], identity(), variable(v)))
 	out.Op = gojq.OpPipe
 	out.Left = r
 	out.Patterns = []*gojq.Pattern{{Name: v}}

@@ -3,26 +3,30 @@ package mapping
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"time"
 )
 
 // Limits of one event's run besides those of Source. They exist so that a
 // clumsy or hostile program ends with an error instead of ending the process.
+//
+// An array index is bounded because assigning to index n makes n elements, a
+// value's size and depth because some functions of gojq walk a value whole and
+// cannot be stopped.
+type limits struct {
+	steps    int // jq's steps and those of the functions added to it; a large order takes some ten thousand
+	produced int // bytes of values built, garbage included
+	text     int // bytes of one string built
+	nodes    int // parts of a value that is walked whole; a body of 16 MiB has fewer
+}
+
+func defaultLimits() limits {
+	return limits{steps: 10_000_000, produced: 512 << 20, text: 32 << 20, nodes: 5_000_000}
+}
+
 const (
-	// maxSteps bounds jq's own steps and the steps of the functions added to
-	// it; an order of 100 lines takes some ten thousand.
-	maxSteps = 10_000_000
-	// maxProduced bounds what a run builds, in bytes, garbage included.
-	maxProduced = 512 << 20
-	// maxText bounds one string that a program builds.
-	maxText = 32 << 20
-	// maxIndex bounds an array index, because assigning to index n makes n
-	// elements.
 	maxIndex = 1_000_000
-	// maxNodes bounds a value handed to a function of jq that walks it whole
-	// and cannot be interrupted. A body of 16 MiB fits.
-	maxNodes = 10_000_000
 	// maxValueDepth bounds the nesting of a value a function walks.
 	maxValueDepth = 1000
 	// checkEvery is the number of steps between two looks at the clock.
@@ -33,13 +37,16 @@ const (
 
 var (
 	errTimeout   = errors.New("took too long")
-	errSteps     = errors.New("took more than 10 million steps")
-	errProduced  = errors.New("built more than 512 MiB of values")
-	errTextSize  = errors.New("text is longer than 32 MiB")
 	errTooDeep   = errors.New("value is nested deeper than 1000 levels")
-	errTooLarge  = errors.New("value has more than 10 million parts")
 	errArrayHuge = errors.New("array index is above 1000000")
 )
+
+func (l limits) errSteps() error { return fmt.Errorf("took more than %d steps", l.steps) }
+func (l limits) errProduced() error {
+	return fmt.Errorf("built more than %d MiB of values", l.produced>>20)
+}
+func (l limits) errText() error  { return fmt.Errorf("text is longer than %d MiB", l.text>>20) }
+func (l limits) errNodes() error { return fmt.Errorf("value has more than %d parts", l.nodes) }
 
 // run is the state of one event's evaluation. It serves gojq as its context:
 // gojq asks Done before each step, which is where steps are counted and the
@@ -47,6 +54,7 @@ var (
 type run struct {
 	parent   context.Context
 	deadline time.Time
+	limits   limits
 	steps    int
 	produced int
 	over     error         // the limit that was hit; ends the run for good
@@ -58,6 +66,7 @@ type run struct {
 
 func newRun() *run {
 	r := &run{
+		limits:   defaultLimits(),
 		ended:    make(chan struct{}),
 		zones:    map[string]*time.Location{},
 		patterns: map[pattern]*regexp.Regexp{},
@@ -98,8 +107,8 @@ func (r *run) check() error {
 	}
 	if err := r.parent.Err(); err != nil {
 		r.over = err
-	} else if r.steps > maxSteps {
-		r.over = errSteps
+	} else if r.steps > r.limits.steps {
+		r.over = r.limits.errSteps()
 	} else if time.Now().After(r.deadline) {
 		r.over = errTimeout
 	}
@@ -118,19 +127,19 @@ func (r *run) spend(n int) error {
 
 // produce counts n bytes of values that a function is about to build.
 func (r *run) produce(n int) error {
-	if n < 0 || n > maxProduced {
-		return r.stop(errProduced)
+	if n < 0 || n > r.limits.produced {
+		return r.stop(r.limits.errProduced())
 	}
-	if r.produced += n; r.produced > maxProduced {
-		return r.stop(errProduced)
+	if r.produced += n; r.produced > r.limits.produced {
+		return r.stop(r.limits.errProduced())
 	}
 	return nil
 }
 
 // text counts a string of n bytes that a function is about to build.
 func (r *run) text(n int) error {
-	if n < 0 || n > maxText {
-		return r.stop(errTextSize)
+	if n < 0 || n > r.limits.text {
+		return r.stop(r.limits.errText())
 	}
 	return r.produce(n)
 }
@@ -206,11 +215,11 @@ func (w *weight) open(n, depth int) error {
 	switch {
 	case depth >= maxValueDepth:
 		return w.run.stop(errTooDeep)
-	case w.nodes+n > maxNodes:
-		return w.run.stop(errTooLarge)
+	case w.nodes+n > w.run.limits.nodes:
+		return w.run.stop(w.run.limits.errNodes())
 	}
 	w.bytes += n * elementBytes
-	return w.run.spend(n)
+	return w.run.spend(n / 8) // a part costs far less than a step of jq
 }
 
 // charge counts what a function of jq builds out of v without walking into

@@ -137,7 +137,7 @@ const minFitKey = hashLetters + 8
 
 // fnFitKey shortens a key to n bytes. Two long keys that begin alike get
 // different hashes, so they never meet, as they would if both were cut.
-func fnFitKey(_ *run, _ any, args []any) (any, error) {
+func fnFitKey(r *run, _ any, args []any) (any, error) {
 	text, err := keyText(args[0])
 	if err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func fnFitKey(_ *run, _ any, args []any) (any, error) {
 	if n > MaxKeyBytes {
 		return nil, fmt.Errorf("the length must be at most %d", MaxKeyBytes)
 	}
-	if len(text) > maxText {
-		return nil, errTextSize
+	if err := r.text(len(text)); err != nil {
+		return nil, err
 	}
 	whole, err := normalizeLong(text)
 	if err != nil {
