@@ -250,6 +250,7 @@ func TestEveryWayOfPagingPassesTheSuiteForSources(t *testing.T) {
 		style      string
 		strict     bool
 		faults     bool // play every fault, too
+		erases     bool // deleted records are simply gone
 	}{
 		{name: "cursor", style: "cursor", faults: true, yaml: `
     list: {path: /records}
@@ -278,6 +279,18 @@ func TestEveryWayOfPagingPassesTheSuiteForSources(t *testing.T) {
     list: {path: /records}
     since: {param: since}
     paging: {size_param: limit, offset: {param: offset}}`},
+		{name: "page, and deletions leave no trace", style: "page", erases: true, yaml: `
+    list: {path: /records}
+    since: {param: since}
+    paging: {size_param: limit, page: {param: page}}`},
+		{name: "offset, and deletions leave no trace", style: "offset", erases: true, yaml: `
+    list: {path: /records}
+    since: {param: since}
+    paging: {size_param: limit, total: total, offset: {param: offset}}`},
+		{name: "not paged", style: "all", yaml: `
+    list: {path: /records}
+    since: {param: since}
+    paging: none`},
 		{name: "keyset with pages", style: "keyset", faults: true, yaml: `
     list: {path: /records}
     since: {param: since, inclusive: true}
@@ -298,6 +311,12 @@ func TestEveryWayOfPagingPassesTheSuiteForSources(t *testing.T) {
 				m := s.model(t, common+c.yaml)
 				if !c.faults {
 					m.Hostile = nil
+				}
+				if c.erases {
+					m.Delete, m.Tombstones = s.erase, false
+				}
+				if c.style == "all" {
+					m.Repeat = nil // there is no second page
 				}
 				return m
 			})
