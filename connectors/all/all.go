@@ -7,6 +7,8 @@ import (
 	"syncd/connectors/file"
 	"syncd/connectors/postgres"
 	"syncd/connectors/rest"
+	"syncd/connectors/tryton"
+	"syncd/connectors/vendure"
 )
 
 // Connectors returns every connector, by name.
@@ -15,5 +17,7 @@ func Connectors() []connectors.Connector {
 		file.Connector(),
 		postgres.Connector(),
 		rest.Connector(),
+		tryton.Connector(),
+		vendure.Connector(),
 	}
 }
