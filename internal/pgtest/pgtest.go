@@ -30,8 +30,8 @@ import (
 
 // Env names the environment variable with the connection string, as a superuser, of the server on which
 // DSN makes its databases. The test command sets it, so that all packages share one server. Without it the test process
-// starts one for itself.
-const Env = "SYNCD_TEST_PG"
+// starts one for itself. It does not begin with SYNCD_, because syncd takes such variables for its settings.
+const Env = "PGTEST_SERVER"
 
 // patience bounds every step: making a server or a database on a machine that is busy with other tests.
 const patience = 2 * time.Minute

@@ -4,10 +4,11 @@
 # Where these scripts are; up uses it.
 # shellcheck disable=SC2034
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-work=${SYNCD_REAL_DIR:-${XDG_CACHE_HOME:-/tmp}/syncd-real}
-pg_port=${SYNCD_REAL_PG_PORT:-55432}
-tryton_port=${SYNCD_REAL_TRYTON_PORT:-18000}
-shop_port=${SYNCD_REAL_SHOP_PORT:-19100}
+# None of these begins with SYNCD_: syncd takes such variables for its settings.
+work=${REAL_DIR:-${XDG_CACHE_HOME:-/tmp}/syncd-real}
+pg_port=${REAL_PG_PORT:-55432}
+tryton_port=${REAL_TRYTON_PORT:-18000}
+shop_port=${REAL_SHOP_PORT:-19100}
 
 say() { printf '%s  %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -55,7 +56,7 @@ alive() {
   local pid
   [ -f "$1" ] || return 1
   pid=$(cat "$1")
-  { [ -n "$pid" ] && tr '\0' '\n' <"/proc/$pid/environ" | grep -qxF "SYNCD_REAL_PIDFILE=$1"; } 2>/dev/null || return 1
+  { [ -n "$pid" ] && tr '\0' '\n' <"/proc/$pid/environ" | grep -qxF "REAL_PIDFILE=$1"; } 2>/dev/null || return 1
   printf '%s\n' "$pid"
 }
 
@@ -63,7 +64,7 @@ alive() {
 launch() {
   local name=$1
   shift
-  SYNCD_REAL_PIDFILE=$work/$name.pid setsid nohup "$@" >>"$work/$name.log" 2>&1 </dev/null &
+  REAL_PIDFILE=$work/$name.pid setsid nohup "$@" >>"$work/$name.log" 2>&1 </dev/null &
   printf '%s\n' $! >"$work/$name.pid"
 }
 

@@ -1,5 +1,5 @@
 // Command withpg runs another command beside a private PostgreSQL server, whose address it passes in
-// the environment variable SYNCD_TEST_PG, and ends with that command's exit code. The server is gone when withpg is,
+// the environment variable PGTEST_SERVER, and ends with that command's exit code. The server is gone when withpg is,
 // however it ends.
 //
 //	withpg go test ./...

@@ -13,7 +13,7 @@ func TestTheCommandsExitCodeIsPassedOn(t *testing.T) {
 		{"success", `exit 0`, 0},
 		{"failure", `exit 7`, 7},
 		{"killed", `kill -9 $$`, 137},
-		{"the server's address is in the environment", `[ "$SYNCD_TEST_PG" = "postgres://here" ]`, 0},
+		{"the server's address is in the environment", `[ "$PGTEST_SERVER" = "postgres://here" ]`, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, err := wait([]string{"/bin/sh", "-c", c.script}, "postgres://here")

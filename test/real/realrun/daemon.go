@@ -46,7 +46,7 @@ func (d *daemon) start() error {
 // environment says to syncd where its state goes, as systemd does, and gives the example configuration its passwords and the
 // addresses of these systems.
 func (d *daemon) environment() []string {
-	return append(os.Environ(), "STATE_DIRECTORY="+d.dir, "SYNCD_STATE_DIR="+d.dir,
+	return append(os.Environ(), "STATE_DIRECTORY="+d.dir,
 		"VENDURE_PASSWORD="+os.Getenv("REAL_SHOP_PASSWORD"), "TRYTON_PASSWORD="+os.Getenv("REAL_TRYTON_PASSWORD"),
 		"SYNCD_CLIENTS__SHOP__URL="+os.Getenv("REAL_SHOP_URL")+"/admin-api", "SYNCD_CLIENTS__ERP__URL="+os.Getenv("REAL_TRYTON_URL"),
 		"SYNCD_LISTEN=off")
