@@ -1,0 +1,154 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"syncd/jobs"
+)
+
+var dueSentences = []sentence{
+	{"due are the ready rows of the client whose time has come, in its order", func(t *engineTest) {
+		row := func(key string, at time.Time, change func(*jobs.Row)) jobs.Row {
+			r := plain(key)
+			r.DueAt = at
+			if change != nil {
+				change(&r)
+			}
+			return r
+		}
+		second := row("3 second", noon.Add(-time.Second), nil)
+		second.Flow = "products"
+		t.put(
+			row("1 now", noon, nil), row("2 first", noon.Add(-time.Hour), nil), second,
+			row("4 a microsecond late", noon.Add(time.Microsecond), nil),
+			row("5 done", noon, func(r *jobs.Row) { r.State = jobs.Done }), row("6 dead", noon, func(r *jobs.Row) { r.State = jobs.Dead }),
+			row("7 held", noon, func(r *jobs.Row) { r.State = jobs.Held }), row("8 another's", noon, func(r *jobs.Row) { r.Client = "crm" }),
+			row("9 at no time", time.Time{}, nil),
+		)
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			rows, err := tx.Due(ctx, "erp", noon, 10)
+			t.same("what is due", keysOf(rows), []string{"9 at no time", "2 first", "3 second", "1 now"})
+			if err == nil {
+				t.same("a due row", rows[2], second)
+			}
+			return err
+		})
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			rows, err := tx.Due(ctx, "erp", noon, 2)
+			t.same("the first two", keysOf(rows), []string{"9 at no time", "2 first"})
+			return err
+		})
+	}},
+	{"the next due time is that of the earliest ready row", func(t *engineTest) {
+		next := func(client string) (at time.Time) {
+			t.view(func(ctx context.Context, tx jobs.Tx) (err error) {
+				at, err = tx.NextDue(ctx, client)
+				return err
+			})
+			return at
+		}
+		if got := next("erp"); !got.IsZero() {
+			t.Errorf("with no rows it is %v, want zero", got)
+		}
+		late, done, other := plain("late"), plain("done"), plain("other")
+		late.DueAt = noon.Add(time.Hour + time.Microsecond)
+		done.State = jobs.Done
+		other.Client = "crm"
+		t.put(late, done, other)
+		if got := next("erp"); got != late.DueAt {
+			t.Errorf("it is %v, want %v", got, late.DueAt)
+		}
+		late.State = jobs.Dead
+		t.put(late)
+		if got := next("erp"); !got.IsZero() {
+			t.Errorf("after the last ready row died it is %v, want zero", got)
+		}
+	}},
+	{"a row that is settled is due no more, one put off is due later", func(t *engineTest) {
+		t.put(plain("A"), plain("B"), plain("C"))
+		a, b := plain("A"), plain("B")
+		a.State = jobs.Done
+		b.DueAt = noon.Add(time.Minute)
+		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.PatchRows(ctx, []jobs.Row{a, b}) })
+		for _, c := range []struct {
+			at   time.Time
+			want []string
+		}{{noon, []string{"C"}}, {noon.Add(time.Minute), []string{"C", "B"}}} {
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				rows, err := tx.Due(ctx, "erp", c.at, 10)
+				t.same(fmt.Sprint("due at ", c.at), keysOf(rows), c.want)
+				return err
+			})
+		}
+	}},
+	{"a row made due earlier by another transaction is seen at once", func(t *engineTest) {
+		due := func() (keys []string) {
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				rows, err := tx.Due(ctx, "erp", noon, 10)
+				keys = keysOf(rows)
+				return err
+			})
+			return keys
+		}
+		a, b := plain("A"), plain("B")
+		b.State = jobs.Dead
+		t.put(a, b)
+		t.same("what is due", due(), []string{"A"})
+		b.State, b.DueAt = jobs.Ready, noon.Add(-24*time.Hour)
+		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.PatchRows(ctx, []jobs.Row{b}) })
+		t.same("after an older row was replayed", due(), []string{"B", "A"})
+	}},
+	{"of ten thousand due rows the first are taken", func(t *engineTest) {
+		rows := make([]jobs.Row, 10_000)
+		for i, k := range numbered(len(rows)) {
+			rows[i] = plain(k)
+			rows[i].DueAt = noon.Add(-time.Duration(i) * time.Millisecond)
+		}
+		t.put(rows...)
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			got, err := tx.Due(ctx, "erp", noon, 500)
+			if len(got) != 500 || got[0].Key != "K-09999" || got[499].Key != "K-09500" {
+				t.Errorf("%d rows are due, %s first and %s last; want 500 from K-09999 to K-09500", len(got), got[0].Key, got[len(got)-1].Key)
+			}
+			return err
+		})
+	}},
+	{"waking makes due what waits for the record, and counts it", func(t *engineTest) {
+		later := noon.Add(time.Hour)
+		row := func(key string, change func(*jobs.Row)) jobs.Row {
+			r := plain(key)
+			r.DueAt, r.WaitEntity, r.WaitKey = later, "party", "VC-1"
+			if change != nil {
+				change(&r)
+			}
+			return r
+		}
+		t.put(row("waits", nil), row("waits too", nil), row("for another key", func(r *jobs.Row) { r.WaitKey = "VC-2" }),
+			row("for another entity", func(r *jobs.Row) { r.WaitEntity = "product" }), row("at another client", func(r *jobs.Row) { r.Client = "crm" }),
+			row("is dead", func(r *jobs.Row) { r.State = jobs.Dead }), row("waits for nothing", func(r *jobs.Row) { r.WaitEntity, r.WaitKey = "", "" }),
+			row("for a record without a name", func(r *jobs.Row) { r.WaitEntity, r.WaitKey = "", "VC-1" }))
+		wake := func(keys ...jobs.EntityKey) (n int) {
+			t.update(func(ctx context.Context, tx jobs.Tx) (err error) {
+				n, err = tx.Wake(ctx, "erp", keys, noon)
+				return err
+			})
+			return n
+		}
+		if n := wake(jobs.EntityKey{Entity: "party", Key: "VC-9"}); n != 0 {
+			t.Errorf("%d rows were woken for a record nobody waits for", n)
+		}
+		key := jobs.EntityKey{Entity: "party", Key: "VC-1"}
+		if n := wake(jobs.EntityKey{Entity: "party", Key: "VC-9"}, key, key, jobs.EntityKey{Key: "VC-1"}); n != 2 {
+			t.Errorf("%d rows were woken, want 2", n)
+		}
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			rows, err := tx.Due(ctx, "erp", noon, 10)
+			if len(rows) != 2 || rows[0].DueAt != noon || rows[0].WaitKey != "VC-1" {
+				t.Errorf("due are %v", keysOf(rows))
+			}
+			return err
+		})
+	}},
+}

@@ -1,0 +1,216 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+var flowSentences = []sentence{
+	{"a flow is made when it is first held", func(t *engineTest) {
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			s, err := tx.LockFlow(ctx, "orders")
+			t.same("its state", s, jobs.FlowState{Flow: "orders"})
+			return err
+		})
+		t.same("the flows", t.flows(), []jobs.FlowState{{Flow: "orders"}})
+	}},
+	{"looking at a flow that is not there makes none", func(t *engineTest) {
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			s, err := tx.LockFlow(ctx, "orders")
+			t.same("its state", s, jobs.FlowState{Flow: "orders"})
+			return err
+		})
+		t.same("the flows", t.flows(), []jobs.FlowState(nil))
+	}},
+	{"a flow's state comes back as it was saved", func(t *engineTest) {
+		want := []jobs.FlowState{
+			{Flow: "a", Cursor: json.RawMessage(`{"after": 12345678901234567890, "at":"2026-11-29T12:00:00.10Z"}`), Epoch: 1 << 60, PageStarts: 3,
+				Suspect: "gid\x00://\xff", MovedAt: noon, ReadAt: noon.Add(time.Microsecond)},
+			{Flow: "b"},
+		}
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			for _, s := range want {
+				if err := tx.SaveFlow(ctx, s); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		t.same("the flows", t.flows(), want)
+		if got := t.flows()[1].Cursor; got != nil {
+			t.Errorf("a cursor that was never set is %q, want nil", got)
+		}
+		want[0].Cursor = nil
+		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.SaveFlow(ctx, want[0]) })
+		t.same("the flows after the cursor was taken back", t.flows(), want)
+	}},
+	{"admissions of one flow come one after the other", func(t *engineTest) {
+		const workers, rounds = 4, 10
+		var all sync.WaitGroup
+		for range workers {
+			all.Go(func() {
+				for range rounds {
+					t.fail("move the cursor", t.e.Update(t.Context(), func(tx jobs.Tx) error {
+						s, err := tx.LockFlow(t.Context(), "orders")
+						if err != nil {
+							return err
+						}
+						s.Epoch++
+						return tx.SaveFlow(t.Context(), s)
+					}))
+				}
+			})
+		}
+		all.Wait()
+		if got := t.flows()[0].Epoch; got != workers*rounds {
+			t.Errorf("%d of %d moves are left", got, workers*rounds)
+		}
+	}},
+	{"source records come back as they were put, per flow", func(t *engineTest) {
+		rs := []jobs.SourceRecord{
+			{ID: "1", Stamp: connectors.Stamp{Epoch: 1, Version: 2, Observed: noon}, Keys: []string{"A", "B\"\x00", "Ü"}},
+			{ID: "2\x00", Gone: true},
+		}
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			if err := tx.PutSources(ctx, "products", []jobs.SourceRecord{{ID: "1", Keys: []string{"other"}}}); err != nil {
+				return err
+			}
+			return tx.PutSources(ctx, "orders", append(rs, jobs.SourceRecord{ID: "1"}, rs[0]))
+		})
+		t.same("the source records", t.sources("orders", "1", "2\x00", "1", "3"), map[string]jobs.SourceRecord{"1": rs[0], "2\x00": rs[1]})
+		rs[0].Keys = nil
+		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.PutSources(ctx, "orders", rs[:1]) })
+		t.same("the replaced record", t.sources("orders", "1"), map[string]jobs.SourceRecord{"1": rs[0]})
+	}},
+	{"contenders for keys come oldest first", func(t *engineTest) {
+		c := func(key, source string, since time.Time) jobs.Contender {
+			return jobs.Contender{RowID: rid(key), SourceID: source, Stamp: connectors.Stamp{Epoch: 1, Version: 7, Observed: noon}, ChangedAt: noon,
+				Hash: []byte{1, 0}, Body: json.RawMessage(`{"n":1.10}`), Since: since}
+		}
+		cs := []jobs.Contender{c("A", "late", noon.Add(time.Hour)), c("A", "early", noon), c("B", "middle", noon.Add(time.Minute)), c("C", "none of these", noon),
+			{RowID: jobs.RowID{Flow: "products", Key: "A"}, SourceID: "other flow", Since: noon}}
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			for _, c := range append(cs, cs[0]) {
+				if err := tx.PutContender(ctx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		t.same("the contenders", t.contenders("A", "B", "A"), []jobs.Contender{cs[1], cs[2], cs[0]})
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			if err := tx.DeleteContender(ctx, rid("A"), "early"); err != nil {
+				return err
+			}
+			return tx.DeleteContender(ctx, rid("A"), "never there")
+		})
+		t.same("the contenders left", t.contenders("A"), cs[:1])
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			n, err := tx.CountContenders(ctx)
+			t.same("their numbers", n, map[string]int{"orders": 3, "products": 1})
+			return err
+		})
+	}},
+	{"clients come back as they were put", func(t *engineTest) {
+		want := []jobs.ClientState{
+			{Client: "erp", PausedUntil: noon, Reason: "throttled", Evidence: "429", Since: noon.Add(-time.Second), Strikes: 3, Owner: "d-1", SeenAt: noon.Add(time.Second)},
+			{Client: "shop"},
+		}
+		for range 2 {
+			t.update(func(ctx context.Context, tx jobs.Tx) error {
+				for _, c := range want {
+					if err := tx.PutClient(ctx, c); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				got, err := tx.Clients(ctx)
+				t.same("the clients", got, want)
+				return err
+			})
+			want[0].PausedUntil, want[0].Strikes = time.Time{}, 0
+		}
+	}},
+	{"a journal says when it was made and which it is", func(t *engineTest) {
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			m, err := tx.Meta(ctx)
+			if at, e := time.Parse(time.RFC3339Nano, m["created_at"]); e != nil || at.IsZero() {
+				t.Errorf("created_at is %q: %v", m["created_at"], e)
+			}
+			if len(m["epoch"]) < 20 {
+				t.Errorf("epoch is %q, want something nobody else has", m["epoch"])
+			}
+			if m["schema"] != "1" {
+				t.Errorf("schema is %q, want 1", m["schema"])
+			}
+			return err
+		})
+	}},
+	{"empty batches do nothing", func(t *engineTest) {
+		t.put(plain("A"))
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			for name, do := range map[string]func() (int, error){
+				"Sources":        func() (int, error) { s, err := tx.Sources(ctx, "orders", nil); return len(s), err },
+				"PutSources":     func() (int, error) { return 0, tx.PutSources(ctx, "orders", nil) },
+				"Rows":           func() (int, error) { r, err := tx.Rows(ctx, nil, true); return len(r), err },
+				"PutRows":        func() (int, error) { return 0, tx.PutRows(ctx, nil) },
+				"PatchRows":      func() (int, error) { return 0, tx.PatchRows(ctx, nil) },
+				"Contenders":     func() (int, error) { c, err := tx.Contenders(ctx, "orders", nil); return len(c), err },
+				"Links":          func() (int, error) { l, err := tx.Links(ctx, "erp", nil); return len(l), err },
+				"PutLinks":       func() (int, error) { return 0, tx.PutLinks(ctx, "erp", nil) },
+				"DeleteLinks":    func() (int, error) { return 0, tx.DeleteLinks(ctx, "erp", nil) },
+				"AddAttempts":    func() (int, error) { return 0, tx.AddAttempts(ctx, nil) },
+				"Wake":           func() (int, error) { return tx.Wake(ctx, "erp", nil, noon) },
+				"AddRequests":    func() (int, error) { return 0, tx.AddRequests(ctx, nil) },
+				"DeleteRequests": func() (int, error) { return 0, tx.DeleteRequests(ctx, nil) },
+			} {
+				if n, err := do(); err != nil || n != 0 {
+					return fmt.Errorf("%s of nothing gave %d: %w", name, n, err)
+				}
+			}
+			return nil
+		})
+	}},
+}
+
+func (t *engineTest) flows() (out []jobs.FlowState) {
+	t.Helper()
+	t.view(func(ctx context.Context, tx jobs.Tx) (err error) {
+		out, err = tx.Flows(ctx)
+		return err
+	})
+	return out
+}
+
+func (t *engineTest) sources(flow string, ids ...string) map[string]jobs.SourceRecord {
+	t.Helper()
+	out := map[string]jobs.SourceRecord{}
+	t.view(func(ctx context.Context, tx jobs.Tx) error {
+		rs, err := tx.Sources(ctx, flow, ids)
+		for _, r := range rs {
+			out[r.ID] = r
+		}
+		if len(out) != len(rs) {
+			t.Errorf("%d source records came for %d ids", len(rs), len(out))
+		}
+		return err
+	})
+	return out
+}
+
+func (t *engineTest) contenders(keys ...string) (out []jobs.Contender) {
+	t.Helper()
+	t.view(func(ctx context.Context, tx jobs.Tx) (err error) {
+		out, err = tx.Contenders(ctx, "orders", keys)
+		return err
+	})
+	return out
+}

@@ -1,0 +1,143 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+var listSentences = []sentence{
+	{"a listing chooses by every field of its filter", func(t *engineTest) {
+		row := func(flow, key string, change func(*jobs.Row)) jobs.Row {
+			r := plain(key)
+			r.Flow = flow
+			change(&r)
+			return r
+		}
+		t.put(
+			row("orders", "A", func(r *jobs.Row) { r.State, r.Reason, r.LastClass = jobs.Dead, jobs.ReasonFailed, connectors.Invalid }),
+			row("orders", "B", func(r *jobs.Row) { r.State, r.LastClass, r.UnresolvedAt = jobs.Held, connectors.Unknown, noon }),
+			row("orders", "C", func(r *jobs.Row) { r.Reason, r.LastClass = jobs.ReasonRetry, connectors.Transient }),
+			row("orders", "D", func(r *jobs.Row) { r.State, r.LastClass = jobs.Done, connectors.Applied }),
+			row("products", "A", func(r *jobs.Row) { r.State, r.UnresolvedAt = jobs.Done, noon }),
+			row("Products", "ä\xff", func(r *jobs.Row) { r.State, r.Reason = jobs.Dead, jobs.ReasonExpired }),
+		)
+		for _, c := range []struct {
+			name string
+			f    jobs.Filter
+			want []string
+		}{
+			{"everything", jobs.Filter{}, []string{"Products/ä\xff", "orders/A", "orders/B", "orders/C", "orders/D", "products/A"}},
+			{"a flow", jobs.Filter{Flow: "orders"}, []string{"orders/A", "orders/B", "orders/C", "orders/D"}},
+			{"dead", jobs.Filter{State: jobs.Dead}, []string{"Products/ä\xff", "orders/A"}},
+			{"held", jobs.Filter{State: jobs.Held}, []string{"orders/B"}},
+			{"ready", jobs.Filter{State: jobs.Ready}, []string{"orders/C"}},
+			{"done", jobs.Filter{State: jobs.Done}, []string{"orders/D", "products/A"}},
+			{"a class", jobs.Filter{Class: "transient"}, []string{"orders/C"}},
+			{"a reason", jobs.Filter{Reason: jobs.ReasonExpired}, []string{"Products/ä\xff"}},
+			{"keys", jobs.Filter{Keys: []string{"A", "ä\xff", "A", "Z"}}, []string{"Products/ä\xff", "orders/A", "products/A"}},
+			{"unresolved", jobs.Filter{Unresolved: true}, []string{"orders/B", "products/A"}},
+			{"behind a row", jobs.Filter{After: jobs.RowID{Flow: "orders", Key: "C"}}, []string{"orders/D", "products/A"}},
+			{"behind a flow", jobs.Filter{After: jobs.RowID{Flow: "orders"}}, []string{"orders/A", "orders/B", "orders/C", "orders/D", "products/A"}},
+			{"the first two", jobs.Filter{Limit: 2}, []string{"Products/ä\xff", "orders/A"}},
+			{"all at once", jobs.Filter{Flow: "orders", State: jobs.Held, Class: "unknown", Keys: []string{"A", "B"}, Unresolved: true,
+				After: jobs.RowID{Flow: "orders", Key: "A"}, Limit: 9}, []string{"orders/B"}},
+			{"nothing", jobs.Filter{Flow: "orders", State: jobs.Held, Reason: jobs.ReasonFailed}, nil},
+		} {
+			var got []string
+			for _, r := range t.list(c.f) {
+				got = append(got, r.String())
+				if r.Body != nil {
+					t.Errorf("%s: row %s came with its body", c.name, r.RowID)
+				}
+			}
+			t.same("the listing of "+c.name, got, c.want)
+		}
+	}},
+	{"a listing that sets no limit has a hundred rows", func(t *engineTest) {
+		var rows []jobs.Row
+		for _, k := range numbered(130) {
+			rows = append(rows, plain(k))
+		}
+		t.put(rows...)
+		if n := len(t.list(jobs.Filter{})); n != 100 {
+			t.Errorf("it has %d rows", n)
+		}
+		if n := len(t.list(jobs.Filter{Limit: 120})); n != 120 {
+			t.Errorf("with a limit of 120 it has %d rows", n)
+		}
+	}},
+	{"a listing read page by page misses nothing while rows change", func(t *engineTest) {
+		var rows []jobs.Row
+		keys := numbered(100)
+		for _, k := range keys {
+			r := plain(k)
+			r.State = jobs.Dead
+			rows = append(rows, r)
+		}
+		t.put(rows...)
+		var seen []string
+		f := jobs.Filter{State: jobs.Dead, Limit: 7}
+		for page := 0; ; page++ {
+			got := t.list(f)
+			for _, r := range got {
+				if r.Generation == 1 {
+					seen = append(seen, r.Key)
+				}
+			}
+			if len(got) < f.Limit {
+				break
+			}
+			f.After = got[len(got)-1].RowID
+			// What was seen is changed, and new rows come before and behind.
+			got[0].State = jobs.Done
+			before, behind := plain(fmt.Sprint("A-", page)), plain(fmt.Sprintf("%s-%d", f.After.Key, page))
+			before.State, behind.State, before.Generation, behind.Generation = jobs.Dead, jobs.Dead, 2, 2
+			t.put(got[0], before, behind)
+		}
+		t.same("the rows seen", seen, keys)
+	}},
+	{"counts add up by flow, state, reason and class", func(t *engineTest) {
+		var rows []jobs.Row
+		for i, k := range numbered(10) {
+			r := plain(k)
+			r.Reason, r.LastClass = jobs.ReasonRetry, connectors.Transient
+			r.DueAt, r.OpenSince = noon.Add(time.Duration(i-4)*time.Second), noon.Add(time.Duration(-i)*time.Hour)
+			if i < 3 {
+				r.UnresolvedAt = noon
+			}
+			rows = append(rows, r)
+		}
+		done := plain("done")
+		done.State, done.LastClass, done.OpenSince, done.DueAt = jobs.Done, connectors.Applied, time.Time{}, time.Time{}
+		other := plain("other")
+		other.Flow = "products"
+		t.put(append(rows, done, other)...)
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			got, err := tx.Counts(ctx, noon)
+			slices.SortFunc(got, func(a, b jobs.Count) int {
+				return slices.Compare([]byte(a.Flow+string(a.State)), []byte(b.Flow+string(b.State)))
+			})
+			t.same("the counts", got, []jobs.Count{
+				{Flow: "orders", State: jobs.Done, Class: "applied", N: 1},
+				{Flow: "orders", State: jobs.Ready, Reason: jobs.ReasonRetry, Class: "transient", N: 10, OldestOpen: noon.Add(-9 * time.Hour),
+					OldestDue: noon.Add(-4 * time.Second), Due: 5, Unresolved: 3},
+				{Flow: "products", State: jobs.Ready, N: 1, OldestOpen: noon, OldestDue: noon, Due: 1},
+			})
+			return err
+		})
+	}},
+}
+
+func (t *engineTest) list(f jobs.Filter) (out []jobs.Row) {
+	t.Helper()
+	t.view(func(ctx context.Context, tx jobs.Tx) (err error) {
+		out, err = tx.List(ctx, f)
+		return err
+	})
+	return out
+}
