@@ -73,7 +73,7 @@ func mustParse(t *testing.T, s string) *url.URL {
 func newClient(t *testing.T, base string, change func(*Options)) (*Client, *gate) {
 	t.Helper()
 	g := &gate{}
-	o := Options{Client: "shop", Gate: g, BaseURL: mustParse(t, base), Timeout: 5 * time.Second}
+	o := Options{Client: "shop", Gate: g, BaseURL: mustParse(t, base), Timeout: 30 * time.Second}
 	if change != nil {
 		change(&o)
 	}

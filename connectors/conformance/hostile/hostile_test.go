@@ -30,7 +30,12 @@ func plainClient(t *testing.T) *http.Client {
 
 func post(t *testing.T, c *http.Client, url string) (status int, body string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	return postWithin(t, c, url, 30*time.Second)
+}
+
+func postWithin(t *testing.T, c *http.Client, url string, limit time.Duration) (status int, body string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/orders?key=1", strings.NewReader("7"))
 	if err != nil {
@@ -56,7 +61,11 @@ func TestFaultsDoWhatTheyAnnounce(t *testing.T) {
 			var l ledger
 			s := Wrap(&l)
 			s.Next(f)
-			status, _, err := post(t, plainClient(t), s.URL)
+			limit := 30 * time.Second
+			if strings.HasPrefix(f.Name, "hang") || strings.HasPrefix(f.Name, "slow") {
+				limit = time.Second
+			}
+			status, _, err := postWithin(t, plainClient(t), s.URL, limit)
 			s.Close()
 			if status != f.Status && !(f.Garbled && err != nil) { // a reset may overtake the header
 				t.Errorf("status %d, announced %d (error %v)", status, f.Status, err)
