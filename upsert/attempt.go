@@ -86,11 +86,12 @@ func (a *attempt) unsettled() bool { return a.j.Unresolved() && a.at.Before(a.se
 // mustWait reports whether nothing may be written yet. A target that refuses an
 // older stamp needs no waiting: a late write is refused as it arrives. That does
 // not hold for a record that is still to be found or created or that is to be
-// removed, where no record may be there yet to hold the stamp; nor where it may
-// be deleted, for the steps after the fields, and for the change of a key.
+// removed, where no record may be there yet to hold the stamp; nor in a flow
+// that may delete the record or change its key, where a late write may find no
+// record that holds one; nor for the steps after the fields.
 func (a *attempt) mustWait() bool {
 	guarded := a.info.Guarded && (a.upserts() || a.w.Link != "") && !a.j.Gone && a.advancer == nil &&
-		a.flow.OnDelete != string(connectors.Delete) && !a.renames()
+		a.flow.OnDelete != string(connectors.Delete) && a.flow.OnRename != "rename"
 	return a.unsettled() && !guarded
 }
 

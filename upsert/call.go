@@ -65,7 +65,7 @@ func checked(ctx context.Context, o connectors.Outcome) connectors.Outcome {
 	}
 	if !slices.Contains(connectors.Classes(), o.Class) || o.Class == connectors.Lost || o.Class == connectors.Expired {
 		o.Message = fmt.Sprintf("the connector answered with class %q", o.Class)
-		o.Class, o.Code = connectors.Unknown, CodeBadAnswer
+		o.Class, o.Code, o.Link = connectors.Unknown, CodeBadAnswer, ""
 	}
 	return o
 }

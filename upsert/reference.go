@@ -119,20 +119,21 @@ func (a *attempt) create(ctx context.Context) connectors.Outcome {
 // there is reason to think that the record is there, its index may lag, and it
 // is looked for once more.
 func (a *attempt) duplicate(ctx context.Context, refusal connectors.Outcome) connectors.Outcome {
+	absent := a.absent
+	a.absent = false // the refusal may say otherwise
 	f, o, ended := a.findOne(ctx, a.w.Key)
 	switch {
 	case ended:
 		return o
 	case f != nil:
-		a.absent = false
 		return a.adopt(ctx, *f)
-	case !a.mayStand():
-		return refusal
 	}
-	if o, again := a.absentOnce(); again {
-		a.absent = false
-		return o
+	if a.mayStand() {
+		if o, again := a.absentOnce(); again {
+			return o
+		}
 	}
+	a.absent = absent
 	return refusal
 }
 

@@ -37,10 +37,12 @@ func (a *attempt) removeByKey(ctx context.Context) connectors.Outcome {
 		return o
 	}
 	old, fo, ended := a.findOne(ctx, a.j.RenamedFrom)
-	if ended {
+	switch {
+	case ended:
 		return fo
-	}
-	if old == nil {
+	case old == nil && !a.viewIsCurrent():
+		return a.lagging()
+	case old == nil:
 		return o
 	}
 	a.w.Key, a.w.Link = a.j.RenamedFrom, old.Link

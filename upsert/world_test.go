@@ -24,12 +24,14 @@ type world struct {
 	s      *upsert.Strategy
 	rows   map[string]*jobs.Row
 	links  map[string]string
-	// epoch and version of the source.
+	// version is the source's newest.
 	version int64
 	// careless lets jobs come before the time of what is in doubt.
 	careless bool
 	// failLinks makes that many PutLinks fail.
 	failLinks int
+	// met counts the outcomes by class and code.
+	met map[string]int
 	// story tells what happened, for failures.
 	story []string
 	// panics counts what the strategy told of panics.
@@ -50,7 +52,7 @@ func defaults(s connectors.Strategy) *jobs.Flow {
 
 // newWorld makes a world. less hides primitives of the target; nil shows all but Advance.
 func newWorld(f *jobs.Flow, o faketarget.Options, less func(*faketarget.Entity) connectors.Entity) (*world, error) {
-	w := &world{now: start, flow: f, rows: map[string]*jobs.Row{}, links: map[string]string{}}
+	w := &world{now: start, flow: f, rows: map[string]*jobs.Row{}, links: map[string]string{}, met: map[string]int{}}
 	o.SettleTime = settleTime
 	w.target = faketarget.New(o, w.clock)
 	if less == nil {
@@ -154,6 +156,7 @@ func (w *world) run(ctx context.Context, crash bool, keys ...string) []connector
 	os := w.s.Apply(ctx, js)
 	w.wait(50 * time.Millisecond)
 	for i, j := range js {
+		w.met[string(os[i].Class)+" "+os[i].Code]++
 		if crash {
 			os[i] = connectors.Fail(connectors.Lost, "lost", "the daemon ended")
 		}
@@ -205,7 +208,7 @@ func (w *world) confirm(row *jobs.Row, j *jobs.Job, o connectors.Outcome, newer,
 	removed := j.Gone && w.flow.OnDelete != "ignore"
 	switch {
 	case removed || !j.Gone:
-		row.AppliedGeneration, row.AppliedGone, row.AppliedHash = j.Generation, removed, j.Hash
+		row.AppliedGeneration, row.AppliedGone, row.AppliedHash, row.AppliedAt = j.Generation, removed, j.Hash, w.now
 		if o.Class == connectors.Stale {
 			row.AppliedHash = nil
 		}
@@ -308,4 +311,25 @@ func fieldState(body []byte) string {
 	}
 	_ = json.Unmarshal(body, &b)
 	return b.State
+}
+
+func (t twice) Find(ctx context.Context, w connectors.Write) ([]connectors.Found, error) {
+	fs, err := t.Finder.Find(ctx, w)
+	return append(fs, fs...), err
+}
+
+func (l linkless) Upsert(ctx context.Context, ws []connectors.Write) []connectors.Outcome {
+	out := l.noAdvance.Upsert(ctx, ws)
+	for i := range out {
+		out[i].Link = ""
+	}
+	return out
+}
+
+func (s strict) Remove(ctx context.Context, w connectors.Write) connectors.Outcome {
+	o := s.Entity.Remove(ctx, w)
+	if o.Class == connectors.Unchanged {
+		return connectors.Fail(connectors.Missing, "http_404", "there is no record %s", w.Link)
+	}
+	return o
 }
