@@ -86,7 +86,7 @@ func all(n int, o connectors.Outcome) []connectors.Outcome {
 func (l *lane) judge(js []*jobs.Job, out []connectors.Outcome) breaker.Result {
 	res := breaker.Result{Verdict: breaker.Ignore}
 	for i, o := range out {
-		switch verdict(o.Class) {
+		switch verdict(o) {
 		case breaker.Success:
 			return breaker.Result{Verdict: breaker.Success}
 		case breaker.Failure:

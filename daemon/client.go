@@ -135,16 +135,20 @@ func verdictOf(err error) breaker.Verdict {
 	case err == nil:
 		return breaker.Success
 	case errors.As(err, &e):
-		return verdict(e.Class)
+		return verdict(e.Outcome)
 	default:
 		return breaker.Ignore
 	}
 }
 
 // verdict says what an outcome tells of its client: a refusal is a living
-// client, throttling is the pause's business.
-func verdict(c connectors.Class) breaker.Verdict {
-	switch c {
+// client, throttling is the pause's business, and a write that we cut off
+// ourselves is nobody's failure.
+func verdict(o connectors.Outcome) breaker.Verdict {
+	if o.Code == "canceled" || o.Code == jobs.CodeSettling || o.Code == jobs.CodeAbsentOnce {
+		return breaker.Ignore
+	}
+	switch o.Class {
 	case connectors.Transient, connectors.Unknown:
 		return breaker.Failure
 	case connectors.Throttled, connectors.Paused, connectors.Auth, connectors.Waiting:

@@ -28,6 +28,12 @@ func PlanOf(c *config.Config, now time.Time) (*Plan, error) {
 			return nil, fmt.Errorf("flow %s: %w", name, err)
 		}
 		p.Flows[name] = f
+		// A probe may take as long as an attempt, which is several requests.
+		for _, c := range []string{f.Client, f.SourceClient} {
+			if cp := p.Clients[c]; cp != nil {
+				cp.Breaker.ProbeTimeout = max(cp.Breaker.ProbeTimeout, f.Retry.Timeout)
+			}
+		}
 	}
 	return p, nil
 }
