@@ -48,6 +48,7 @@ func Source(t *testing.T, start SourceHarness) {
 		}
 		t.Run(c.name, func(t *testing.T) { c.run(t, start(t)) })
 	}
+	t.Run("records with one stamp change while they are read", func(t *testing.T) { equalStampsChange(t, start) })
 	if m.Hostile != nil {
 		t.Run("faults", func(t *testing.T) { readFaults(t, start) })
 	}
@@ -152,6 +153,32 @@ func manyEqualStamps(t *testing.T, m SourceModel) {
 	r.want(values)
 	r.drain()
 	r.want(values)
+}
+
+// equalStampsChange changes the first of a large group of equal stamps, long
+// past, while the group is read.
+func equalStampsChange(t *testing.T, start SourceHarness) {
+	for after := 1; after <= 5; after++ {
+		m := start(t)
+		setTime(m, at(3600))
+		values := map[string]string{}
+		for i := 1; i <= 9; i++ {
+			put(m, values, strconv.Itoa(i), at(5), "first")
+		}
+		put(m, values, "50", at(3500), "the last")
+		r := newReader(t, m)
+		for range after {
+			if _, err := r.pull(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		setTime(m, at(3602))
+		put(m, values, "1", at(3601), "second")
+		r.drain()
+		setTime(m, at(3700))
+		r.drain()
+		r.want(values)
+	}
 }
 
 func changesArrive(t *testing.T, m SourceModel) {

@@ -317,6 +317,28 @@ func TestKeysetPagingRefusesWhatItCannotRestOn(t *testing.T) {
 	fails(t, err, connectors.Invalid, "keyset_stuck", "4 records or more share one stamp")
 }
 
+func TestStampsThatTheFilterCannotTellApartAreOneGroup(t *testing.T) {
+	const n = 20
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"id":%d,"at":%d.%06d}`, i, baseTime-60, i))
+	}
+	s := serve(t, streamText("    paging: {size: 2, size_param: limit, keyset: {page_param: page}}\n"), func(r *http.Request, _ string) (int, string) {
+		page := 1
+		_, _ = fmt.Sscan(r.URL.Query().Get("page"), &page)
+		from := min(2*(page-1), n)
+		return 200, `{"data":[` + strings.Join(all[from:min(from+2, n)], ",") + `]}`
+	})
+	p := s.drain(nil)
+	if got := low(t, p.Next); got != (baseTime-60)*1_000_000+n-1 {
+		t.Errorf("the cursor stands at %d", got)
+	}
+	// Twice through its pages, and once to find it; not once more for each stamp.
+	if len(s.requests) > 2*(n/2+1)+1 {
+		t.Errorf("%d requests for one group of %d pages", len(s.requests), n/2)
+	}
+}
+
 func TestASequenceIsReadFromALittleBefore(t *testing.T) {
 	text := `
 streams:

@@ -24,7 +24,8 @@ const (
 type plan struct {
 	kind       kind
 	first      int  // number of the first page
-	size       int  // records asked for per page; 0 when the server alone decides
+	size       int  // records per page; 0 when not known
+	asksSize   bool // the size is sent; else it is what the server is known to give
 	maxSize    int  // keyset: how far the size may grow to hold the records of one stamp
 	sub        bool // keyset: the records of one stamp can be paged through
 	subOffset  bool // keyset: … by an offset, else by a page number
@@ -78,7 +79,7 @@ func (p *plan) begin(pos *position, limit int) {
 		return
 	}
 	pos.Scan = &scan{Since: p.lower(*pos), Size: p.size, Page: p.first}
-	if p.size > 0 && limit > 0 && limit < p.size && p.kind != pageKeyset {
+	if p.asksSize && limit > 0 && limit < p.size {
 		pos.Scan.Size = limit
 	}
 }

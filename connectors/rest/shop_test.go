@@ -294,15 +294,15 @@ func TestEveryWayOfPagingPassesTheSuiteForSources(t *testing.T) {
 		{name: "keyset with pages", style: "keyset", faults: true, yaml: `
     list: {path: /records}
     since: {param: since, inclusive: true}
-    paging: {size: 2, size_param: limit, keyset: {page_param: page}}`},
+    paging: {size_param: limit, keyset: {page_param: page}}`},
 		{name: "keyset with offsets, strict filter", style: "keyset", strict: true, yaml: `
     list: {path: /records}
     since: {param: since}
-    paging: {size: 2, size_param: limit, keyset: {offset_param: offset}}`},
+    paging: {size_param: limit, keyset: {offset_param: offset}}`},
 		{name: "keyset with a growing page", style: "keyset", yaml: `
     list: {path: /records}
     since: {param: since}
-    paging: {size: 2, size_param: limit, keyset: {}}`},
+    paging: {size_param: limit, keyset: {}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -135,7 +135,8 @@ func (s *streamSettings) plan() *plan {
 		overlap: s.Overlap.Microseconds(), settle: s.Settle.Microseconds(),
 		rescan: s.Paging.rescan(s.usesSince()),
 	}
-	if s.Paging.SizeParam != "" || s.uses("limit") || s.Paging.sizeGiven {
+	p.asksSize = s.Paging.SizeParam != "" || s.uses("limit")
+	if p.asksSize || s.Paging.sizeGiven {
 		p.size = s.Paging.Size
 	}
 	if p.hasVersion && !p.version.isTime() {
