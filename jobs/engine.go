@@ -43,6 +43,11 @@ var ErrUnsafe = errors.New("journal: not durable as configured")
 // ErrInUse says that another daemon has the journal.
 var ErrInUse = errors.New("journal: in use by another daemon")
 
+// MaxID is how long a key or an id of a source record may be, in bytes, of which
+// one that is not UTF-8, NUL or 0x1a counts as three. An engine refuses a longer
+// one; it would not fit into PostgreSQL's indexes.
+const MaxID = 1000
+
 // Tx is one transaction. Slices may be empty; results come in no promised order
 // unless said. Row slices returned are the caller's to change.
 type Tx interface {
@@ -63,7 +68,8 @@ type Tx interface {
 	// PatchRows replaces everything but the body of rows that exist.
 	PatchRows(ctx context.Context, rows []Row) error
 	// Due returns ready rows of a client with DueAt <= now, with bodies, ordered
-	// by DueAt, at most limit.
+	// by DueAt, at most limit. In an Update they are held as those of Rows are;
+	// rows that another transaction holds are left out, not waited for.
 	Due(ctx context.Context, client string, now time.Time, limit int) ([]Row, error)
 	// NextDue returns the earliest DueAt of a client's ready rows; zero when none.
 	NextDue(ctx context.Context, client string) (time.Time, error)

@@ -2,7 +2,10 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"syncd/jobs"
@@ -114,6 +117,76 @@ var dueSentences = []sentence{
 			}
 			return err
 		})
+	}},
+	{"a due row comes with the body it was put with, whatever others write", func(t *engineTest) {
+		keys := numbered(20)
+		write := func(n int) error {
+			rows := make([]jobs.Row, len(keys))
+			for i, k := range keys {
+				rows[i] = plain(k)
+				rows[i].Generation, rows[i].Body = int64(n), json.RawMessage(fmt.Sprint(n))
+			}
+			return t.e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), rows) })
+		}
+		t.fail("store", write(0))
+		done := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			defer close(done)
+			for n := range 60 {
+				t.fail("store", write(n))
+			}
+		})
+		all.Go(func() {
+			for looking := true; looking; {
+				select {
+				case <-done:
+					looking = false
+				default:
+				}
+				t.fail("look", t.e.Update(t.Context(), func(tx jobs.Tx) error {
+					rows, err := tx.Due(t.Context(), "erp", noon, 100)
+					for _, r := range rows {
+						if string(r.Body) != fmt.Sprint(r.Generation) {
+							t.Errorf("row %s of generation %d came with body %s", r.RowID, r.Generation, r.Body)
+						}
+					}
+					return err
+				}))
+			}
+		})
+		all.Wait()
+	}},
+	{"what was read as due can be changed without losing what others wrote", func(t *engineTest) {
+		t.put(plain("A"))
+		const workers, rounds = 3, 10
+		var counted atomic.Int64
+		var all sync.WaitGroup
+		for w := range workers {
+			all.Go(func() {
+				for range rounds {
+					n := 0
+					t.fail("count", t.e.Update(t.Context(), func(tx jobs.Tx) error {
+						n = 0
+						rows, err := tx.Due(t.Context(), "erp", noon, 10)
+						if w > 0 {
+							rows, err = tx.Rows(t.Context(), []jobs.RowID{rid("A")}, false)
+						}
+						if err != nil || len(rows) == 0 {
+							return err
+						}
+						n = 1
+						rows[0].Tries++
+						return tx.PatchRows(t.Context(), rows)
+					}))
+					counted.Add(int64(n))
+				}
+			})
+		}
+		all.Wait()
+		if got := t.get(rid("A"))[rid("A")].Tries; int64(got) != counted.Load() {
+			t.Errorf("%d of %d changes are left", got, counted.Load())
+		}
 	}},
 	{"waking makes due what waits for the record, and counts it", func(t *engineTest) {
 		later := noon.Add(time.Hour)

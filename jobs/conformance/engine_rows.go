@@ -14,6 +14,7 @@ import (
 
 	"syncd/connectors"
 	"syncd/jobs"
+	"syncd/jobs/internal/stored"
 )
 
 var rowSentences = []sentence{
@@ -104,6 +105,43 @@ var rowSentences = []sentence{
 			}
 			t.put(r)
 			t.same("the row with "+c.name, t.get(r.RowID)[r.RowID], r)
+		}
+	}},
+	{"keys and ids may be a thousand bytes long, and a longer one is refused by name", func(t *engineTest) {
+		for _, part := range []string{"x", "\xff"} {
+			// Written as three bytes, where it is no text.
+			long := strings.Repeat(part, jobs.MaxID/len(stored.ID(part)))
+			write := func(s string) map[string]error {
+				r := plain(s)
+				r.SourceID, r.WaitEntity, r.WaitKey, r.RenamedFrom = s, "party", s, s
+				errs := map[string]error{}
+				for name, do := range map[string]func(context.Context, jobs.Tx) error{
+					"PutRows": func(ctx context.Context, tx jobs.Tx) error { return tx.PutRows(ctx, []jobs.Row{r}) },
+					"PutSources": func(ctx context.Context, tx jobs.Tx) error {
+						return tx.PutSources(ctx, "orders", []jobs.SourceRecord{{ID: s}})
+					},
+					"PutContender": func(ctx context.Context, tx jobs.Tx) error {
+						return tx.PutContender(ctx, jobs.Contender{RowID: rid(s), SourceID: s})
+					},
+					"PutLinks": func(ctx context.Context, tx jobs.Tx) error {
+						return tx.PutLinks(ctx, "erp", []jobs.Link{{EntityKey: jobs.EntityKey{Entity: "party", Key: s}}})
+					},
+					"AddRequests": func(ctx context.Context, tx jobs.Tx) error {
+						return tx.AddRequests(ctx, []jobs.Request{{Client: "shop", Flow: "orders", SourceID: s, Key: s, Kind: jobs.Refresh}})
+					},
+				} {
+					errs[name] = t.e.Update(t.Context(), func(tx jobs.Tx) error { return do(t.Context(), tx) })
+				}
+				return errs
+			}
+			for name, err := range write(long) {
+				t.fail(name+" of the longest", err)
+			}
+			for name, err := range write(long + part) {
+				if err == nil || !strings.Contains(err.Error(), "at most 1000 can be stored") {
+					t.Errorf("%s of a longer one gave %v, want an error that names the limit", name, err)
+				}
+			}
 		}
 	}},
 	{"keys that differ in a byte are different keys", func(t *engineTest) {

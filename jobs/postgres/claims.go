@@ -93,6 +93,11 @@ func (t *tx) PutLinks(ctx context.Context, client string, ls []jobs.Link) error 
 		return nil
 	}
 	ls = stored.Links(ls)
+	for i := range ls {
+		if err := stored.Fit(ls[i].Key); err != nil {
+			return fmt.Errorf("store a link of client %s: %w", client, err)
+		}
+	}
 	_, err := t.exec(ctx, t.q.linksPut, stored.ID(client),
 		column(ls, func(l *jobs.Link) string { return stored.ID(l.Entity) }),
 		column(ls, func(l *jobs.Link) string { return stored.ID(l.Key) }),

@@ -126,6 +126,11 @@ func (t *tx) PutSources(ctx context.Context, flow string, rs []jobs.SourceRecord
 		return nil
 	}
 	rs = stored.Sources(rs)
+	for i := range rs {
+		if err := stored.Fit(rs[i].ID); err != nil {
+			return fmt.Errorf("store a source record of flow %s: %w", flow, err)
+		}
+	}
 	_, err := t.exec(ctx, t.q.sourcesPut, stored.ID(flow),
 		column(rs, func(r *jobs.SourceRecord) string { return stored.ID(r.ID) }),
 		column(rs, func(r *jobs.SourceRecord) int64 { return r.Stamp.Epoch }),
@@ -178,6 +183,9 @@ func readContender(rows pgx.Rows) (c jobs.Contender, err error) {
 func (t *tx) PutContender(ctx context.Context, c jobs.Contender) error {
 	var pack stored.Packer
 	body, err := pack.Pack(c.Body)
+	if err == nil {
+		err = stored.Fit(c.Key, c.SourceID)
+	}
 	if err == nil {
 		_, err = t.exec(ctx, t.q.contenderPut, stored.ID(c.Flow), stored.ID(c.Key), stored.ID(c.SourceID), c.Stamp.Epoch, c.Stamp.Version,
 			stamp(c.Stamp.Observed), stamp(c.ChangedAt), blob(c.Hash), blob(body), stamp(c.Since))

@@ -59,6 +59,11 @@ func (t *tx) AddRequests(ctx context.Context, rs []jobs.Request) error {
 	if len(rs) == 0 {
 		return nil
 	}
+	for _, r := range rs {
+		if err := stored.Fit(r.SourceID, r.Key); err != nil {
+			return fmt.Errorf("store a request of flow %s: %w", r.Flow, err)
+		}
+	}
 	// In one order in every transaction, so that two do not wait for each other.
 	rs = slices.Clone(rs)
 	slices.SortStableFunc(rs, func(a, b jobs.Request) int {

@@ -61,7 +61,7 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) ([]jobs.Row, error) {
 		limit = defaultLimit
 	}
 	args = append(args, limit)
-	out, err := t.readRows(ctx, false, sql+fmt.Sprintf(" ORDER BY j.flow, j.key LIMIT $%d", len(args)), args...)
+	out, err := t.readRows(ctx, sql+fmt.Sprintf(" ORDER BY j.flow, j.key LIMIT $%d", len(args)), args...)
 	if err != nil {
 		return nil, fmt.Errorf("list rows: %w", err)
 	}

@@ -32,7 +32,7 @@ type queries struct {
 	jobs                          string // the table
 	rows, rowsHeld, bodies        string
 	put, patch, putBody, dropBody string
-	due, nextDue, wake            string
+	due, dueHeld, nextDue, wake   string
 
 	flow, flowHeld, flowMake, flowSave, flows string
 	sources, sourcesPut                       string
@@ -61,7 +61,7 @@ func newQueries(schema string) *queries {
 }
 
 func (q *queries) all() []*string {
-	return []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.put, &q.patch, &q.putBody, &q.dropBody, &q.due, &q.nextDue, &q.wake,
+	return []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.put, &q.patch, &q.putBody, &q.dropBody, &q.due, &q.dueHeld, &q.nextDue, &q.wake,
 		&q.flow, &q.flowHeld, &q.flowMake, &q.flowSave, &q.flows, &q.sources, &q.sourcesPut,
 		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
@@ -107,8 +107,8 @@ func (q *queries) overRows() {
 	q.putBody = `INSERT INTO {s}.bodies (flow, key, body) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[])
 		ON CONFLICT (flow, key) DO UPDATE SET body = excluded.body`
 	q.dropBody = `DELETE FROM {s}.bodies b USING unnest($1::text[], $2::text[]) AS k (flow, key) WHERE b.flow = k.flow AND b.key = k.key`
-	q.due = "SELECT " + q.columns + ", b.body FROM (SELECT * FROM {s}.jobs WHERE client = $1 AND state = 'ready' AND due_at <= $2" +
-		` ORDER BY due_at LIMIT $3) j LEFT JOIN {s}.bodies b ON b.flow = j.flow AND b.key = j.key ORDER BY j.due_at`
+	q.due = "SELECT " + q.columns + ` FROM {s}.jobs j WHERE j.client = $1 AND j.state = 'ready' AND j.due_at <= $2 ORDER BY j.due_at LIMIT $3`
+	q.dueHeld = q.due + " FOR NO KEY UPDATE SKIP LOCKED"
 	q.nextDue = `SELECT due_at FROM {s}.jobs WHERE client = $1 AND state = 'ready' ORDER BY due_at LIMIT 1`
 	q.wake = `WITH w AS (SELECT j.flow, j.key FROM ` + of("client", "entity", "key") + `
 		JOIN {s}.jobs j ON j.client = k.client AND j.wait_entity = k.entity AND j.wait_entity <> '' AND j.wait_key = k.key

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -60,11 +61,10 @@ type rowReader struct {
 	r                                                                                     jobs.Row
 	observed, changed, read, first, applied, unresolved, open, dueAt, last                pgtype.Timestamptz
 	flow, key, client, entity, source, state, reason, class, waitEntity, waitKey, renamed string
-	body                                                                                  []byte
 	targets                                                                               []any
 }
 
-func newRowReader(bodies bool) *rowReader {
+func newRowReader() *rowReader {
 	x := &rowReader{}
 	r := &x.r
 	x.targets = []any{&x.flow, &x.key, &x.client, &x.entity, &x.source, &x.state, &x.reason,
@@ -72,14 +72,11 @@ func newRowReader(bodies bool) *rowReader {
 		&r.Attempt, &r.Tries, &r.Streak, &x.first, &r.AppliedGeneration, &r.AppliedHash, &r.AppliedGone, &x.applied, &x.unresolved,
 		&r.Misses, &r.MissCode, &x.open, &x.dueAt, &r.Solo, &x.class, &r.LastCode, &r.LastMessage, &x.last,
 		&x.waitEntity, &x.waitKey, &x.renamed}
-	if bodies {
-		x.targets = append(x.targets, &x.body)
-	}
 	return x
 }
 
-func (x *rowReader) read1(rows pgx.Rows) (jobs.Row, error) {
-	x.r.Hash, x.r.AppliedHash, x.body = nil, nil, nil
+func (x *rowReader) next(rows pgx.Rows) (jobs.Row, error) {
+	x.r.Hash, x.r.AppliedHash = nil, nil
 	if err := rows.Scan(x.targets...); err != nil {
 		return jobs.Row{}, err
 	}
@@ -92,20 +89,13 @@ func (x *rowReader) read1(rows pgx.Rows) (jobs.Row, error) {
 	r.AppliedAt, r.UnresolvedAt, r.OpenSince = moment(x.applied), moment(x.unresolved), moment(x.open)
 	r.DueAt, r.LastAt = moment(x.dueAt), moment(x.last)
 	r.WaitEntity, r.WaitKey, r.RenamedFrom = in.ID(x.waitEntity), in.ID(x.waitKey), in.ID(x.renamed)
-	err := in.Err
-	if err == nil {
-		r.Body, err = stored.Unpack(x.body)
-	}
-	if err != nil {
-		return r, fmt.Errorf("row %s: %w", r.RowID, err)
-	}
-	return r, nil
+	return r, in.Err
 }
 
-func (t *tx) readRows(ctx context.Context, bodies bool, sql string, args ...any) (out []jobs.Row, err error) {
-	x := newRowReader(bodies)
+func (t *tx) readRows(ctx context.Context, sql string, args ...any) (out []jobs.Row, err error) {
+	x := newRowReader()
 	err = t.query(ctx, func(rows pgx.Rows) error {
-		r, err := x.read1(rows)
+		r, err := x.next(rows)
 		out = append(out, r)
 		return err
 	}, sql, args...)
@@ -127,7 +117,7 @@ func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) ([]jobs.Ro
 	if t.write {
 		sql = t.q.rowsHeld
 	}
-	out, err := t.readRows(ctx, false, sql, args...)
+	out, err := t.readRows(ctx, sql, args...)
 	if err == nil && bodies {
 		err = t.addBodies(ctx, out, args)
 	}
@@ -193,6 +183,9 @@ func (t *tx) putSome(ctx context.Context, rows []jobs.Row) (int, error) {
 	for n < len(rows) && n < maxRows && size < maxBytes {
 		r := &rows[n]
 		body, err := pack.Pack(r.Body)
+		if err == nil {
+			err = stored.FitRow(r)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("row %s: %w", r.RowID, err)
 		}
@@ -220,6 +213,11 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 	rows = stored.Rows(rows)
 	for len(rows) > 0 {
 		n := min(len(rows), maxRows)
+		for i := range rows[:n] {
+			if err := stored.FitRow(&rows[i]); err != nil {
+				return fmt.Errorf("update row %s: %w", rows[i].RowID, err)
+			}
+		}
 		if _, err := t.exec(ctx, t.q.patch, rowArgs(rows[:n])...); err != nil {
 			return fmt.Errorf("update %d rows: %w", len(rows), err)
 		}
@@ -230,7 +228,16 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 
 // Due implements jobs.Tx.
 func (t *tx) Due(ctx context.Context, client string, now time.Time, limit int) ([]jobs.Row, error) {
-	out, err := t.readRows(ctx, true, t.q.due, stored.ID(client), now, limit)
+	sql := t.q.due
+	if t.write {
+		sql = t.q.dueHeld
+	}
+	out, err := t.readRows(ctx, sql, stored.ID(client), now, limit)
+	if err == nil && len(out) > 0 {
+		// One that was changed while this statement ran comes with its new time.
+		slices.SortStableFunc(out, func(a, b jobs.Row) int { return a.DueAt.Compare(b.DueAt) })
+		err = t.addBodies(ctx, out, keyArgs(column(out, func(r *jobs.Row) jobs.RowID { return r.RowID })))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the due rows of client %s: %w", client, err)
 	}

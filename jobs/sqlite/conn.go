@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
 )
 
@@ -101,7 +100,7 @@ func (c *conn) prepare(sql string) (driver.Stmt, error) {
 	}
 	s, err := c.raw.Prepare(sql)
 	if err != nil {
-		return nil, fmt.Errorf("prepare %q: %w", sql, err)
+		return nil, err
 	}
 	c.stmts[sql] = s
 	return s, nil

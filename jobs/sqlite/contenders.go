@@ -40,6 +40,9 @@ func (t *tx) PutContender(ctx context.Context, c jobs.Contender) error {
 	var pack stored.Packer
 	body, err := pack.Pack(c.Body)
 	if err == nil {
+		err = stored.Fit(c.Key, c.SourceID)
+	}
+	if err == nil {
 		_, err = t.exec(ctx, `INSERT INTO contenders (flow, key, source_id, epoch, version, observed, changed_at, hash, body, since)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (flow, key, source_id) DO UPDATE SET epoch = excluded.epoch,
 			version = excluded.version, observed = excluded.observed, changed_at = excluded.changed_at, hash = excluded.hash,

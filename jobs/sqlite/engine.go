@@ -118,8 +118,10 @@ func (e *Engine) guard() error {
 	return fmt.Errorf("the journal %s was removed or replaced while it was open; stop syncd, put the file back and start again", e.path)
 }
 
-// trim empties a write-ahead log that grew beyond its limit: under steady reading
-// and writing SQLite's own checkpoints never find the moment to begin it anew.
+// trim empties a write-ahead log that grew beyond its limit: while there is
+// always somebody who reads, SQLite's own checkpoints never find the moment to
+// begin it anew. This one waits for those who read now; who comes later does not
+// need the log any more.
 func (e *Engine) trim(c *conn) {
 	now := time.Now()
 	if now.Before(e.checkpointAfter) {
@@ -129,14 +131,30 @@ func (e *Engine) trim(c *conn) {
 	if err != nil || info.Size() < walLimit {
 		return
 	}
-	e.checkpointAfter = now.Add(10 * time.Second)
-	if _, err := c.execWaiting(context.Background(), "PRAGMA busy_timeout = 1000"); err != nil {
-		return
-	}
-	if _, err := c.one(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+	busy, err := checkpoint(c)
+	if err != nil {
 		e.o.Log.Warn("could not empty the journal's write-ahead log", "error", err)
 	}
-	_, _ = c.execWaiting(context.Background(), fmt.Sprintf("PRAGMA busy_timeout = %d", busyMillis))
+	if err != nil || busy {
+		e.checkpointAfter = now.Add(checkpointPause)
+	}
+}
+
+const (
+	// checkpointPatience is how many milliseconds trim waits for readers; writers wait with it.
+	checkpointPatience = 1000
+	// checkpointPause is how long trim rests after it waited in vain.
+	checkpointPause = 10 * time.Second
+)
+
+func checkpoint(c *conn) (busy bool, err error) {
+	ctx := context.Background()
+	if _, err := c.execWaiting(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", checkpointPatience)); err != nil {
+		return false, err
+	}
+	did, err := c.one(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	_, e := c.execWaiting(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyMillis))
+	return did != int64(0), errors.Join(err, e)
 }
 
 // View implements jobs.Engine.

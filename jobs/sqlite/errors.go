@@ -43,5 +43,5 @@ func (e *Engine) explain(err error) error {
 	default:
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, advice)
+	return fmt.Errorf("%s (%w)", advice, err)
 }

@@ -101,10 +101,13 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) ([]jobs.Sou
 // PutSources implements jobs.Tx.
 func (t *tx) PutSources(ctx context.Context, flow string, rs []jobs.SourceRecord) error {
 	for _, r := range stored.Sources(rs) {
-		_, err := t.exec(ctx, `INSERT INTO sources (flow, id, epoch, version, observed, gone, keys) VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (flow, id) DO UPDATE SET epoch = excluded.epoch, version = excluded.version,
-			observed = excluded.observed, gone = excluded.gone, keys = excluded.keys`,
-			id(flow), id(r.ID), r.Stamp.Epoch, r.Stamp.Version, stamp(r.Stamp.Observed), r.Gone, stored.Keys(r.Keys))
+		err := stored.Fit(r.ID)
+		if err == nil {
+			_, err = t.exec(ctx, `INSERT INTO sources (flow, id, epoch, version, observed, gone, keys) VALUES (?, ?, ?, ?, ?, ?, ?)
+				ON CONFLICT (flow, id) DO UPDATE SET epoch = excluded.epoch, version = excluded.version,
+				observed = excluded.observed, gone = excluded.gone, keys = excluded.keys`,
+				id(flow), id(r.ID), r.Stamp.Epoch, r.Stamp.Version, stamp(r.Stamp.Observed), r.Gone, stored.Keys(r.Keys))
+		}
 		if err != nil {
 			return fmt.Errorf("store source record %s of flow %s: %w", r.ID, flow, err)
 		}

@@ -41,9 +41,12 @@ func (t *tx) Attempts(ctx context.Context, rid jobs.RowID, limit int) (out []job
 // AddRequests implements jobs.Tx.
 func (t *tx) AddRequests(ctx context.Context, rs []jobs.Request) error {
 	for _, r := range rs {
-		_, err := t.exec(ctx, `INSERT INTO requests (client, flow, source_id, kind, key, at, due_at) VALUES (?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (flow, source_id, kind, key) DO NOTHING`,
-			id(r.Client), id(r.Flow), id(r.SourceID), string(r.Kind), id(r.Key), stamp(r.At), r.DueAt.UnixMicro())
+		err := stored.Fit(r.SourceID, r.Key)
+		if err == nil {
+			_, err = t.exec(ctx, `INSERT INTO requests (client, flow, source_id, kind, key, at, due_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+				ON CONFLICT (flow, source_id, kind, key) DO NOTHING`,
+				id(r.Client), id(r.Flow), id(r.SourceID), string(r.Kind), id(r.Key), stamp(r.At), r.DueAt.UnixMicro())
+		}
 		if err != nil {
 			return fmt.Errorf("store a request to %s source record %s of flow %s: %w", r.Kind, r.SourceID, r.Flow, err)
 		}

@@ -34,10 +34,13 @@ func (t *tx) Links(ctx context.Context, client string, keys []jobs.EntityKey) ([
 // PutLinks implements jobs.Tx.
 func (t *tx) PutLinks(ctx context.Context, client string, ls []jobs.Link) error {
 	for _, l := range stored.Links(ls) {
-		_, err := t.exec(ctx, `INSERT INTO links (client, entity, key, link, seen_at) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (client, entity, key) DO UPDATE SET link = excluded.link, seen_at = excluded.seen_at
-			WHERE links.link <> excluded.link`,
-			id(client), id(l.Entity), id(l.Key), id(l.Link), stamp(l.SeenAt))
+		err := stored.Fit(l.Key)
+		if err == nil {
+			_, err = t.exec(ctx, `INSERT INTO links (client, entity, key, link, seen_at) VALUES (?, ?, ?, ?, ?)
+				ON CONFLICT (client, entity, key) DO UPDATE SET link = excluded.link, seen_at = excluded.seen_at
+				WHERE links.link <> excluded.link`,
+				id(client), id(l.Entity), id(l.Key), id(l.Link), stamp(l.SeenAt))
+		}
 		if err != nil {
 			return fmt.Errorf("store the link of %s %s at client %s: %w", l.Entity, l.Key, client, err)
 		}

@@ -139,6 +139,9 @@ func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 }
 
 func (t *tx) putRow(ctx context.Context, r *jobs.Row, pack *stored.Packer) error {
+	if err := stored.FitRow(r); err != nil {
+		return err
+	}
 	body, err := pack.Pack(r.Body)
 	if err != nil {
 		return err
@@ -158,7 +161,11 @@ func (t *tx) putRow(ctx context.Context, r *jobs.Row, pack *stored.Packer) error
 func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 	rows = stored.Rows(rows)
 	for i := range rows {
-		if _, err := t.exec(ctx, t.sql.patch, rowArgs(&rows[i])...); err != nil {
+		err := stored.FitRow(&rows[i])
+		if err == nil {
+			_, err = t.exec(ctx, t.sql.patch, rowArgs(&rows[i])...)
+		}
+		if err != nil {
 			return fmt.Errorf("update row %s: %w", rows[i].RowID, err)
 		}
 	}
