@@ -5,7 +5,7 @@
 # shellcheck disable=SC2034
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # None of these begins with SYNCD_: syncd takes such variables for its settings.
-work=${REAL_DIR:-${XDG_CACHE_HOME:-/tmp}/syncd-real}
+work=$(realpath -m "${REAL_DIR:-${XDG_CACHE_HOME:-/tmp}/syncd-real}")
 pg_port=${REAL_PG_PORT:-55432}
 tryton_port=${REAL_TRYTON_PORT:-18000}
 shop_port=${REAL_SHOP_PORT:-19100}
@@ -50,21 +50,23 @@ copy_database() {
   sql postgres "CREATE DATABASE $2 TEMPLATE $1"
 }
 
-# alive prints the process id in a pid file if that process runs and is still the one that wrote it: a
-# process id is given to others later, and those are not ours to stop. alive PIDFILE
+# alive prints the process id in a pid file if that process runs and is still one of ours, which has our folder in its
+# arguments: a process id is given to others later, and those are not ours to stop. alive PIDFILE
 alive() {
   local pid
-  [ -f "$1" ] || return 1
-  pid=$(cat "$1")
-  { [ -n "$pid" ] && tr '\0' '\n' <"/proc/$pid/environ" | grep -qxF "REAL_PIDFILE=$1"; } 2>/dev/null || return 1
+  pid=$(cat "$1" 2>/dev/null) || return 1
+  [ -n "$pid" ] && grep -qsF "$work/" "/proc/$pid/cmdline" || return 1
   printf '%s\n' "$pid"
 }
 
-# launch starts a server that outlives this script: launch NAME COMMAND...
+# launch starts a server that outlives this script: launch NAME PORT COMMAND... (with a path in our folder among the arguments)
 launch() {
-  local name=$1
-  shift
-  REAL_PIDFILE=$work/$name.pid setsid nohup "$@" >>"$work/$name.log" 2>&1 </dev/null &
+  local name=$1 port=$2
+  shift 2
+  if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+    die "port $port, which $name needs, is taken by something else"
+  fi
+  setsid nohup "$@" >>"$work/$name.log" 2>&1 </dev/null &
   printf '%s\n' $! >"$work/$name.pid"
 }
 
@@ -112,13 +114,13 @@ pg_stop() {
 
 tryton_start() {
   alive "$work/trytond.pid" >/dev/null && return 0
-  launch trytond /usr/bin/python3 /usr/bin/trytond -c "$work/trytond.conf"
+  launch trytond "$tryton_port" /usr/bin/python3 /usr/bin/trytond -c "$work/trytond.conf"
   answers trytond "$tryton_port" 60
 }
 
 shop_start() {
   alive "$work/vendure.pid" >/dev/null && return 0
-  launch vendure env SHOP_PORT="$shop_port" PG_PORT="$pg_port" SHOP_DATABASE=vendure NODE_ENV=production \
+  launch vendure "$shop_port" env SHOP_PORT="$shop_port" PG_PORT="$pg_port" SHOP_DATABASE=vendure NODE_ENV=production \
     VENDURE_DISABLE_TELEMETRY=true node "$work/vendure/server.js"
   answers vendure "$shop_port" 120
 }
