@@ -18,6 +18,9 @@ const (
 	// CodeStopping is a job of which nothing was sent because the daemon stops, or
 	// has lost the client.
 	CodeStopping = "stopping"
+	// CodeTimeout is a job of which nothing was sent because the time of its attempt
+	// was used up before.
+	CodeTimeout = "timeout"
 	// CodeExists is a record that is in the target already and is not ours.
 	CodeExists = "exists"
 	// CodeAmbiguous is a key that several records of the target carry.
@@ -165,6 +168,12 @@ func panicText(op string, v any) string {
 	return fmt.Sprintf("a defect of the connector: it panicked in %s (%s)", op, kind)
 }
 
+// stopping is the outcome of a job whose context ended before anything was
+// sent. A stop costs the job nothing. That its time is over does: a target that
+// uses up every attempt's time must come to an end.
 func stopping(ctx context.Context) connectors.Outcome {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return connectors.Fail(connectors.Transient, CodeTimeout, "not sent: the time of the attempt was over")
+	}
 	return connectors.Fail(connectors.Paused, CodeStopping, "not sent: %v", context.Cause(ctx))
 }

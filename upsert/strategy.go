@@ -79,7 +79,8 @@ func (s *Strategy) MaxBatch() int {
 // Apply brings the record of each job to its desired state and returns one
 // outcome per job, in order. The jobs are the flow's and of distinct keys. It
 // returns Paused with CodeStopping for jobs of which nothing was sent because
-// ctx had ended, and never panics.
+// ctx was cancelled, Transient with CodeTimeout where its deadline was over, and
+// never panics.
 func (s *Strategy) Apply(ctx context.Context, js []*jobs.Job) []connectors.Outcome {
 	out := make([]connectors.Outcome, len(js))
 	var batch []*attempt

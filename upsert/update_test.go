@@ -316,6 +316,13 @@ func TestJobsOfWhichNothingWasSentCostNothingWhenTheDaemonStops(t *testing.T) {
 			}
 		}
 	})
+	t.Run("but the attempt's own time does", func(t *testing.T) {
+		late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+		defer cancel()
+		w := mustWorld(t, defaults(connectors.Lookup), faketarget.Options{}, nil)
+		w.want("a", v1)
+		expect(t, w.run(late, false, "a")[0], connectors.Transient, upsert.CodeTimeout, false, "")
+	})
 	tests := map[string]struct {
 		op    faketarget.Op
 		fault faketarget.Kind
