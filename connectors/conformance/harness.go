@@ -62,6 +62,9 @@ type SourceModel struct {
 	NoStart bool
 	// Hostile is the server in front of an HTTP model.
 	Hostile *hostile.Server
+	// IsRead tells requests for records from others, such as a login; nil for all.
+	// Faults are played at these.
+	IsRead func(r *http.Request) bool
 	// Refreshes says that the connector gets new credentials after a 401.
 	Refreshes bool
 }
@@ -114,6 +117,8 @@ type TargetModel struct {
 
 // TargetHarness starts an empty model; what it starts ends with the test.
 type TargetHarness func(t testing.TB) TargetModel
+
+func (m *SourceModel) isRead(r *http.Request) bool { return m.IsRead == nil || m.IsRead(r) }
 
 func (m *TargetModel) key(n int) string {
 	if m.Key != nil {

@@ -58,7 +58,7 @@ func readFault(t *testing.T, m SourceModel, f hostile.Fault, page int) {
 		r.wait = impatient
 		r.restart()
 	}
-	m.Hostile.Next(f)
+	m.Hostile.Next(f, m.isRead)
 	before := r.events
 	_, err := r.pull()
 	judgeRead(t, m, f, err)

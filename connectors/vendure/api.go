@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -20,15 +21,18 @@ type source struct {
 	session *session // nil with a fixed token
 	header  http.Header
 	now     func() time.Time
+	opened  time.Time
+	memory  *memory
 
-	mu   sync.Mutex
-	seen map[string]*seen // by stream
+	mu      sync.Mutex
+	readers int
 }
 
 // reply is the answer to a query.
 type reply struct {
-	data   json.RawMessage
-	server time.Time
+	data    json.RawMessage
+	started time.Time
+	server  time.Time
 }
 
 // gqlError is one entry of errors.
@@ -63,7 +67,7 @@ func (s *source) query(ctx context.Context, op, document string, variables map[s
 			return reply{}, failed(op, connectors.Transient, "not_graphql", "the answer is no GraphQL answer; is url the address of the admin API?")
 		}
 		if len(a.Errors) == 0 && resp.Status == http.StatusOK && len(a.Data) > 0 && !bytes.Equal(a.Data, []byte("null")) {
-			return reply{a.Data, resp.ServerTime}, nil
+			return reply{a.Data, resp.Started, resp.ServerTime}, nil
 		}
 		e := first(a.Errors)
 		if forbidden(e) && s.session != nil && !again && stamp != 0 {
@@ -105,8 +109,8 @@ func failed(op string, c connectors.Class, code, message string) *connectors.Err
 }
 
 func short(s string) string {
-	if len(s) > 300 {
-		return s[:300] + "…"
+	if r := []rune(s); len(r) > 300 {
+		return string(r[:300]) + "…"
 	}
 	return s
 }
@@ -131,11 +135,8 @@ func (i *instance) Check(ctx context.Context, streams, _ []string) []connectors.
 func (i *instance) probe(ctx context.Context, subject string, k *kind) []connectors.Finding {
 	p, err := i.src.list(ctx, k, k.full, map[string]any{"take": 1})
 	if err != nil {
-		ce := &connectors.Error{}
-		unreachable := false
-		if asError(err, &ce) {
-			unreachable = ce.Class == connectors.Transient
-		}
+		var e *connectors.Error
+		unreachable := errors.As(err, &e) && e.Class == connectors.Transient
 		return []connectors.Finding{{Subject: subject, Problem: err.Error(), Unreachable: unreachable}}
 	}
 	return []connectors.Finding{{Subject: subject, Note: fmt.Sprintf("%d %s in all", p.total, k.name)}}

@@ -2,8 +2,8 @@ package vendure
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"syncd/connectors"
@@ -12,10 +12,9 @@ import (
 // kind is one stream: how its records are listed and what tells that one moved.
 type kind struct {
 	name, doc string
-	// list is the root field of the listing, one that of a single record.
-	list, one string
-	// options is the type of the listing's argument.
-	options string
+	// list is the root field of the listing, one that of a single record; options
+	// is the type of the listing's argument.
+	list, one, options string
 	// times are the fields by which changes are read, each a pass of its own.
 	times []string
 	// fixed is a field that never changes once it is set; the sweep goes along it.
@@ -31,7 +30,9 @@ type kind struct {
 const (
 	address = `{fullName company streetLine1 streetLine2 city province postalCode countryCode phoneNumber}`
 
-	orderLight = `id state updatedAt orderPlacedAt payments{state updatedAt refunds{state updatedAt}} fulfillments{state updatedAt}`
+	latestEntry = ` history(options:{sort:{createdAt:DESC},take:1}){items{createdAt}}`
+
+	orderLight = `id state createdAt updatedAt orderPlacedAt payments{state updatedAt refunds{state updatedAt}} fulfillments{state updatedAt}`
 	orderFull  = `id code state type active createdAt updatedAt orderPlacedAt currencyCode couponCodes
  subTotal subTotalWithTax shipping shippingWithTax total totalWithTax totalQuantity
  customer{id title firstName lastName emailAddress phoneNumber}
@@ -41,29 +42,28 @@ const (
  surcharges{id description sku price priceWithTax}
  payments{id state method amount transactionId createdAt updatedAt refunds{id state total reason createdAt updatedAt}}
  fulfillments{id state method trackingCode createdAt updatedAt lines{orderLineId quantity}}
- modifications{id createdAt}
- history(options:{sort:{createdAt:DESC},take:1}){items{createdAt}}`
+ modifications{id createdAt}` + latestEntry
 
-	customerLight = `id updatedAt addresses{updatedAt}`
+	customerLight = `id createdAt updatedAt addresses{updatedAt}`
 	customerFull  = `id title firstName lastName emailAddress phoneNumber createdAt updatedAt user{id verified}
- addresses{id updatedAt fullName company streetLine1 streetLine2 city province postalCode country{code} phoneNumber defaultShippingAddress defaultBillingAddress}`
+ addresses{id updatedAt fullName company streetLine1 streetLine2 city province postalCode country{code} phoneNumber defaultShippingAddress defaultBillingAddress}` + latestEntry
 
-	variantLight = `id updatedAt product{updatedAt}`
+	variantLight = `id createdAt updatedAt price priceWithTax product{updatedAt} options{updatedAt} stockLevels{updatedAt stockOnHand stockAllocated}`
 	variantFull  = `id sku name enabled currencyCode price priceWithTax createdAt updatedAt trackInventory
- product{id name slug enabled updatedAt} options{code name group{code}} stockLevels{stockLocationId stockOnHand stockAllocated updatedAt}`
+ product{id name slug enabled updatedAt} options{code name updatedAt group{code}} stockLevels{stockLocationId stockOnHand stockAllocated updatedAt}`
 )
 
 func kinds() []*kind {
 	return []*kind{
 		{name: "orders", list: "orders", one: "order", options: "OrderListOptions", times: []string{"updatedAt", "orderPlacedAt"}, fixed: "orderPlacedAt",
-			where: map[string]any{"active": map[string]any{"eq": false}}, light: orderLight, full: orderFull,
-			doc: "Placed orders with lines, addresses, payments and fulfilments; carts are left out. Read by updatedAt and by orderPlacedAt, and swept for what moves neither."},
+			where: map[string]any{"active": map[string]any{"eq": false}, "orderPlacedAt": map[string]any{"isNull": false}}, light: orderLight, full: orderFull,
+			doc: "Placed orders with lines, addresses, payments and fulfilments; carts and drafts are left out. Read by updatedAt and by orderPlacedAt, and swept for what moves neither."},
 		{name: "customers", list: "customers", one: "customer", options: "CustomerListOptions", times: []string{"updatedAt"}, fixed: "createdAt",
 			light: customerLight, full: customerFull, slow: true,
-			doc: "Customers with their addresses, guests included. Read by updatedAt, and swept for edited addresses."},
+			doc: "Customers with their addresses, guests included. Read by updatedAt, and swept for edited and deleted addresses."},
 		{name: "variants", list: "productVariants", one: "productVariant", options: "ProductVariantListOptions", times: []string{"updatedAt"}, fixed: "createdAt",
 			light: variantLight, full: variantFull, slow: true,
-			doc: "Product variants with SKU, prices and stock levels. Read by updatedAt, and swept for renamed products."},
+			doc: "Product variants with SKU, prices and stock levels. Read by updatedAt, and swept for what moves with the product, the stock or the taxes."},
 	}
 }
 
@@ -87,7 +87,10 @@ type stamps struct {
 	Fulfillments []part          `json:"fulfillments"`
 	Addresses    []part          `json:"addresses"`
 	StockLevels  []part          `json:"stockLevels"`
+	Options      []part          `json:"options"`
 	Product      *part           `json:"product"`
+	Price        json.RawMessage `json:"price"`
+	PriceWithTax json.RawMessage `json:"priceWithTax"`
 	Changes      []part          `json:"modifications"`
 	History      struct {
 		Items []part `json:"items"`
@@ -99,6 +102,8 @@ type part struct {
 	CreatedAt *time.Time `json:"createdAt"`
 	UpdatedAt *time.Time `json:"updatedAt"`
 	Refunds   []part     `json:"refunds"`
+	OnHand    int64      `json:"stockOnHand"`
+	Allocated int64      `json:"stockAllocated"`
 }
 
 // latest is the latest of all times that belong to a record.
@@ -111,7 +116,7 @@ func (s *stamps) latest() time.Time {
 	}
 	later(s.UpdatedAt)
 	later(s.PlacedAt)
-	all := [][]part{s.Payments, s.Fulfillments, s.Addresses, s.StockLevels, s.Changes, s.History.Items}
+	all := [][]part{s.Payments, s.Fulfillments, s.Addresses, s.StockLevels, s.Options, s.Changes, s.History.Items}
 	if s.Product != nil {
 		all = append(all, []part{*s.Product})
 	}
@@ -128,17 +133,21 @@ func (s *stamps) latest() time.Time {
 
 // mark tells two states of a record apart as far as the light query can.
 func (s *stamps) mark() string {
-	m := fmt.Sprintf("%s|%d", s.State, s.latest().UnixMilli())
+	var m strings.Builder
+	fmt.Fprintf(&m, "%s|%d|%s|%s|a%d", s.State, s.latest().UnixMilli(), s.Price, s.PriceWithTax, len(s.Addresses))
 	for _, p := range s.Payments {
-		m += "|p" + p.State
+		m.WriteString("|p" + p.State)
 		for _, r := range p.Refunds {
-			m += "|r" + r.State
+			m.WriteString("|r" + r.State)
 		}
 	}
 	for _, f := range s.Fulfillments {
-		m += "|f" + f.State
+		m.WriteString("|f" + f.State)
 	}
-	return m + fmt.Sprintf("|a%d", len(s.Addresses))
+	for _, l := range s.StockLevels {
+		fmt.Fprintf(&m, "|s%d,%d", l.OnHand, l.Allocated)
+	}
+	return m.String()
 }
 
 // at is the value of a time field.
@@ -185,5 +194,3 @@ func event(raw json.RawMessage) connectors.Event {
 	}
 	return ev
 }
-
-func asError(err error, to **connectors.Error) bool { return errors.As(err, to) }

@@ -3,6 +3,7 @@ package vendure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -41,11 +42,23 @@ func (s *session) Prepare(ctx context.Context, send httpx.Sender) error {
 		return err
 	}
 	resp, err := send(ctx, &httpx.Request{Method: http.MethodPost, URL: s.url, Body: body,
-		Header: http.Header{"Content-Type": {"application/json"}}})
+		Header: http.Header{"Content-Type": {"application/json"}}, Accept: []int{http.StatusBadRequest}})
+	if err != nil {
+		return noLogin(err)
+	}
+	token, err := loggedIn(resp)
 	if err != nil {
 		return err
 	}
-	token := resp.Header.Get("vendure-auth-token")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = token
+	s.stamp++
+	return nil
+}
+
+// loggedIn reads the answer to a login.
+func loggedIn(resp *httpx.Response) (token string, err error) {
 	var a struct {
 		Data struct {
 			Login struct {
@@ -53,21 +66,42 @@ func (s *session) Prepare(ctx context.Context, send httpx.Sender) error {
 				ErrorCode string `json:"errorCode"`
 			} `json:"login"`
 		} `json:"data"`
+		Errors []gqlError `json:"errors"`
 	}
-	if json.Unmarshal(resp.Body, &a) != nil || token == "" || a.Data.Login.Typename != "CurrentUser" {
-		detail := "the login was refused"
-		if a.Data.Login.ErrorCode != "" {
-			detail += " (" + a.Data.Login.ErrorCode + ")"
-		} else if token == "" {
-			detail += ": the answer has no vendure-auth-token header; the shop's authOptions.tokenMethod must include bearer"
-		}
-		return &httpx.Error{Kind: httpx.Auth, Code: "login", Detail: detail}
+	login := &a.Data.Login
+	token = resp.Header.Get("vendure-auth-token")
+	switch err := json.Unmarshal(resp.Body, &a); {
+	case err != nil:
+		return "", &httpx.Error{Kind: httpx.NotSent, Code: "login", Detail: "the login was not answered with GraphQL; is url the address of the admin API?"}
+	case login.ErrorCode != "":
+		return "", &httpx.Error{Kind: httpx.Auth, Code: "login", Detail: "the login was refused (" + short(login.ErrorCode) + "); check user and password"}
+	case forbidden(first(a.Errors)):
+		return "", &httpx.Error{Kind: httpx.Auth, Code: "login", Detail: "the login was refused (" + first(a.Errors).Extensions.Code + ")"}
+	case login.Typename != "CurrentUser":
+		// An error of the shop's own, such as a database that is away.
+		return "", &httpx.Error{Kind: httpx.NotSent, Code: "login", Detail: "the shop could not log in: " + short(first(a.Errors).Extensions.Code)}
+	case token == "":
+		return "", &httpx.Error{Kind: httpx.Auth, Code: "login",
+			Detail: "the answer to the login has no vendure-auth-token header; the shop's authOptions.tokenMethod must include bearer"}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.token = token
-	s.stamp++
-	return nil
+	return token, nil
+}
+
+// noLogin makes of a login without an answer what it means for the request that
+// waits for it: nothing of that was sent.
+func noLogin(err error) error {
+	var e *httpx.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	copied := *e
+	switch e.Kind {
+	case httpx.Paused, httpx.Canceled, httpx.Throttled, httpx.Auth, httpx.Redirect, httpx.Status:
+	default:
+		copied.Kind = httpx.NotSent
+	}
+	copied.Detail = "the login failed: " + e.Detail
+	return &copied
 }
 
 func (s *session) present() bool {
