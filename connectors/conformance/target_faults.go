@@ -88,8 +88,11 @@ func writeFaults(t *testing.T, start TargetHarness) {
 
 func writeFault(w *writer, p primitive, f hostile.Fault) {
 	w.t.Helper()
-	if isSlow(f) {
+	switch {
+	case isSlow(f):
 		w.connect(impatient)
+	case f.Status == http.StatusUnauthorized:
+		w.connect(patient) // new credentials are not fetched twice in a row
 	}
 	key, o, sent := meetFault(w, p, f)
 	if isSlow(f) {

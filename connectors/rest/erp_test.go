@@ -34,6 +34,10 @@ func (e *erp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
 	}
+	if parts[0] == "token" {
+		e.say(w, 200, map[string]any{"access_token": "t-" + strconv.Itoa(e.last), "token_type": "Bearer", "expires_in": 3600})
+		return
+	}
 	var body map[string]any
 	if b, _ := io.ReadAll(r.Body); len(b) > 0 {
 		d := json.NewDecoder(strings.NewReader(string(b)))
@@ -241,6 +245,7 @@ func TestEveryKindOfEntityPassesTheSuiteForTargets(t *testing.T) {
 	for _, c := range []struct {
 		name, yaml string
 		unique     bool
+		oauth      bool
 	}{
 		{name: "put under the key", unique: true, yaml: `
     put: {path: "/items/{key}", key_field: ref}
@@ -252,6 +257,9 @@ func TestEveryKindOfEntityPassesTheSuiteForTargets(t *testing.T) {
     lookup: {path: /orders, query: {ref: "{key}"}, records: orders, id: id, key_field: ref, match: partial}
     version_field: custom.version
 `},
+		{name: "put with a token that can be renewed", unique: true, oauth: true, yaml: `
+    put: {path: "/items/{key}", key_field: ref, id: id}
+`},
 		{name: "create with a unique reference", unique: true, yaml: "    unique: true" + orders},
 		{name: "create where nothing is unique", yaml: orders},
 	} {
@@ -259,7 +267,16 @@ func TestEveryKindOfEntityPassesTheSuiteForTargets(t *testing.T) {
 			t.Parallel()
 			conformance.Target(t, func(t testing.TB) conformance.TargetModel {
 				e := &erp{unique: c.unique}
-				return e.model(t, c.yaml)
+				m := e.model(t, c.yaml)
+				if c.oauth {
+					m.Refreshes = true
+					m.IsWrite = func(r *http.Request) bool { return r.Method == http.MethodPut }
+					m.Open = func(env connectors.Env) (connectors.Instance, error) {
+						at := m.Hostile.URL
+						return settings(t, "url: "+at+"\nmax_body: 1MiB\nauth: {oauth2: {token_url: \""+at+"/token\", client_id: syncd, client_secret: \"${env:PASSWORD}\"}}\nentities:\n  things:\n"+c.yaml).Open(t.Context(), env)
+					}
+				}
+				return m
 			})
 		})
 	}

@@ -288,6 +288,24 @@ func TestOneShortPageIsReadOnce(t *testing.T) {
 	}
 }
 
+func TestOneFullPageIsLookedAtAgain(t *testing.T) {
+	// After page one a record of it was deleted: C moved from page two to page one.
+	first := true
+	s := serve(t, streamText("    paging: {size: 2, size_param: limit, page: {param: page}}\n"), func(r *http.Request, _ string) (int, string) {
+		switch {
+		case r.URL.Query().Get("page") != "1":
+			return 200, `{"data":[]}`
+		case first:
+			first = false
+			return 200, `{"data":[` + rows("A@900", "B@800") + `]}`
+		}
+		return 200, `{"data":[` + rows("B@800", "C@850") + `]}`
+	})
+	if p := s.drain(nil); !strings.HasSuffix(ids(p), "B C") {
+		t.Errorf("ids %s", ids(p))
+	}
+}
+
 func TestTheServersOwnWordOnMorePagesCounts(t *testing.T) {
 	s := serve(t, streamText("    paging: {more: has_more, rescan: no, offset: {param: offset}}\n"), pages(t, map[string]string{
 		"offset=0": `{"has_more":true,"data":[` + rows("1@9", "2@8") + `]}`,
@@ -309,6 +327,12 @@ func TestKeysetPagingRefusesWhatItCannotRestOn(t *testing.T) {
 	p := s.mustPull(nil)
 	_, err = s.pull(p.Next)
 	fails(t, err, connectors.Invalid, "keyset_ignored", "parameter of since")
+
+	s = serve(t, streamText("    paging: {size: 2, size_param: limit, keyset: {page_param: page}}\n"), always(200, `{"data":[`+rows("1@5", "2@5")+`]}`))
+	p = s.mustPull(nil)
+	p = s.mustPull(p.Next)
+	_, err = s.pull(p.Next)
+	fails(t, err, connectors.Invalid, "paging_repeats", "the server ignores the paging parameter")
 
 	s = serve(t, streamText("    paging: {size: 2, size_param: limit, keyset: {max_size: 3}}\n"), always(200, `{"data":[`+rows("1@5", "2@5", "3@5", "4@5")+`]}`))
 	p = s.mustPull(nil)
