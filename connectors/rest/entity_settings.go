@@ -41,7 +41,7 @@ func (s *entitySettings) Fields(f *field.Set) {
 	f.String(&s.Version, "version_field", "A field of the target that holds the source's version, if it has a place for it: it tells later which state stands there.", field.Example("custom.source_version"))
 	f.Bool(&s.AsText, "version_as_text", "Send the version as a text instead of a number.", field.Default("false"), field.Advanced())
 	f.Strings(&s.Unsent, "unsent", "Fields of the record that are not sent, because they only steer `advance`.", field.Advanced())
-	f.Duration(&s.Settle, "settle_time", "How long the server may go on working on a request after we stopped waiting for it, and its index lag behind. 0: the client's timeout and 10 s.", field.Default("0"), field.Range("0", "1d"))
+	f.Duration(&s.Settle, "settle_time", "How long the server may go on working on a request after we stopped waiting for it, its index lag included. After a write in doubt nothing of that record is sent before this is over.", field.Default("1m"), field.Range("0", "1d"))
 	f.StringMap(&s.Codes, "codes", "What this entity's error codes mean, over those of `answers`.", field.Advanced())
 }
 
@@ -140,12 +140,9 @@ func require(r *field.Report, text string) {
 	}
 }
 
-func (s *entitySettings) info(name string, timeout time.Duration) connectors.EntityInfo {
+func (s *entitySettings) info(name string) connectors.EntityInfo {
 	doc := s.Doc
 	i := connectors.EntityInfo{Name: name, SettleTime: s.Settle, MaxBatch: 1}
-	if i.SettleTime == 0 {
-		i.SettleTime = timeout + 10*time.Second
-	}
 	if s.Put.Path != "" {
 		i.Strategies = []connectors.StrategyInfo{{Strategy: connectors.NaturalKey, Field: s.Put.Method + " " + s.Put.Path}}
 		doc = orElse(doc, "Records under "+s.Put.Path+".")

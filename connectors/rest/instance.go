@@ -53,5 +53,5 @@ func (t *target) Entity(name string) (connectors.Entity, error) {
 	if !ok {
 		return nil, fmt.Errorf("the client has no entity %q", name)
 	}
-	return compose(&entity{api: t.api, name: name, set: set, info: set.info(name, t.timeout)}), nil
+	return compose(&entity{api: t.api, name: name, set: set, info: set.info(name)}), nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"syncd/connectors"
 	"syncd/connectors/httpx"
@@ -68,7 +67,7 @@ func (s *Settings) Streams() []connectors.StreamInfo {
 func (s *Settings) Entities() []connectors.EntityInfo {
 	var l []connectors.EntityInfo
 	for name, e := range s.Entity {
-		l = append(l, e.info(name, time.Duration(0)))
+		l = append(l, e.info(name))
 	}
 	slices.SortFunc(l, func(a, b connectors.EntityInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return l
