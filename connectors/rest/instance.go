@@ -2,21 +2,19 @@ package rest
 
 import (
 	"fmt"
-	"time"
 
 	"syncd/connectors"
 )
 
 // instance is an open client.
 type instance struct {
-	api     *api
-	set     *Settings
-	source  *source // nil without streams
-	timeout time.Duration
+	api    *api
+	set    *Settings
+	source *source // nil without streams
 }
 
-func newInstance(set *Settings, a *api, timeout time.Duration) *instance {
-	i := &instance{api: a, set: set, timeout: timeout}
+func newInstance(set *Settings, a *api) *instance {
+	i := &instance{api: a, set: set}
 	if len(set.Stream) > 0 {
 		i.source = &source{api: a, streams: map[string]*stream{}}
 		for name, st := range set.Stream {

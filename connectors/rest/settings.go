@@ -79,5 +79,5 @@ func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Insta
 	if err != nil {
 		return nil, err
 	}
-	return newInstance(s, a, env.Timeout), nil
+	return newInstance(s, a), nil
 }

@@ -73,6 +73,7 @@ func TestStampsThatCannotBeReadSayWhy(t *testing.T) {
 		{"milliseconds for seconds", epochS, "", `1795946400123`, "another unit"},
 		{"not a number", epochS, "", `"yesterday"`, "not a number"},
 		{"exponent", epochS, "", `1e9`, "not a number"},
+		{"exponent that would fill the memory", epochS, "", `1e999999999`, "not a number"},
 		{"sequence with a fraction", integer, "", `7.5`, "not a whole number"},
 		{"object", rfc3339, "", `{}`, "expected a stamp (rfc3339), not an object"},
 		{"another layout", "02.01.2006", "UTC", `"11/29/2026"`, "not a time written as 02.01.2006"},
