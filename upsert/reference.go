@@ -80,11 +80,9 @@ func (a *attempt) early(ctx context.Context) connectors.Outcome {
 	return a.settling()
 }
 
-// provenAbsent notes that the record is not in the target, or asks for a second look.
+// provenAbsent notes that the record is not in the target, or asks for a second
+// look. It is not come to before what is in doubt has settled: mustWait sees to that.
 func (a *attempt) provenAbsent() (o connectors.Outcome, again bool) {
-	if a.unsettled() {
-		return a.settling(), true
-	}
 	// Under a unique reference a create that comes too early is refused; a removal
 	// that is given up too early is not.
 	if (a.flow.Strategy == connectors.Lookup || a.j.Gone) && a.mayStand() {

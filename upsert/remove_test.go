@@ -164,6 +164,41 @@ func TestRemovalOfARecordCreatedAnewUnderAnIDThatWeNeverLearnt(t *testing.T) {
 	}
 }
 
+func TestRemovalInDoubtIsNotTakenForACreateThatHasArrived(t *testing.T) {
+	for name, s := range creating() {
+		t.Run(name, func(t *testing.T) {
+			w := mustWorld(t, removing(s, "delete"), options(s), nil)
+			w.want("a", v1)
+			creates(w, faketarget.LoseAnswer)
+			w.one(t)
+			w.want("a", "")
+			w.target.Plan(func(c faketarget.Call) faketarget.Fault {
+				if c.Op == faketarget.Remove {
+					return faketarget.Fault{Kind: faketarget.Late, Delay: time.Minute}
+				}
+				return faketarget.Fault{}
+			})
+			expect(t, w.one(t), connectors.Unknown, "timeout", false, "1")
+			w.target.Plan(nil)
+			// It comes back as it was, and still stands when it is looked at.
+			delete(w.links, "a") // the settlement that told the link was lost
+			if w.stored != "1" {
+				t.Fatalf("before the removal was sent the link stored was %q", w.stored)
+			}
+			w.links["a"] = w.stored
+			w.careless = true
+			w.want("a", v1)
+			expect(t, w.one(t), connectors.Transient, jobs.CodeSettling, false, "1")
+			if err := w.finish(); err != nil {
+				t.Fatal(err)
+			}
+			if rs := w.target.Records("a"); len(rs) != 1 || w.target.MostAtOnce("a") != 1 {
+				t.Errorf("the target holds %+v", rs)
+			}
+		})
+	}
+}
+
 func TestNewerVersionIsNotRemoved(t *testing.T) {
 	w := standing(t, removing(connectors.Lookup, "delete"), faketarget.Options{Versions: true}, nil)
 	w.target.Edit("1", func(r *faketarget.Record) { r.Stamp.Version = 99 })

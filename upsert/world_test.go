@@ -28,6 +28,8 @@ type world struct {
 	version int64
 	// careless lets jobs come before the time of what is in doubt.
 	careless bool
+	// stored is the last link that was committed by PutLink.
+	stored string
 	// failLinks makes that many PutLinks fail.
 	failLinks int
 	// met counts the outcomes by class and code.
@@ -78,7 +80,10 @@ func (w *world) tell(format string, args ...any) {
 func (w *world) String() string { return strings.Join(w.story, "\n") }
 
 // PutLink makes world the Links of its strategy.
-func (w *world) PutLink(_ context.Context, client string, k jobs.EntityKey, link string) error {
+func (w *world) PutLink(ctx context.Context, client string, k jobs.EntityKey, link string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if client != "erp" || k.Entity != "thing" {
 		return fmt.Errorf("link for %s of %s", k, client)
 	}
@@ -88,7 +93,7 @@ func (w *world) PutLink(_ context.Context, client string, k jobs.EntityKey, link
 		return errors.New("the journal is away")
 	}
 	w.tell("  link %s=%s", k.Key, link)
-	w.links[k.Key] = link
+	w.links[k.Key], w.stored = link, link
 	return nil
 }
 
@@ -324,6 +329,10 @@ func (l linkless) Upsert(ctx context.Context, ws []connectors.Write) []connector
 		out[i].Link = ""
 	}
 	return out
+}
+
+func (o owned) Create(context.Context, connectors.Write) connectors.Outcome {
+	return connectors.Outcome{Class: connectors.Invalid, Code: "duplicate", MaybeDuplicate: true, Link: "77"}
 }
 
 func (s strict) Remove(ctx context.Context, w connectors.Write) connectors.Outcome {
