@@ -42,6 +42,7 @@ func (l *lane) apply(hard context.Context, u unit) []jobs.Settlement {
 	for i := range ss {
 		ss[i].SentAt, ss[i].Served = now, l.client.lastServed()
 		ss[i].Took = time.Since(begun)
+		ss[i].Outcome.Message = l.d.opts.Redact(ss[i].Outcome.Message)
 		l.follow(hard, ss[i].Outcome)
 	}
 	return ss

@@ -20,6 +20,9 @@ type Options struct {
 	Grace time.Duration
 	// UserAgent names syncd and its version to the platforms.
 	UserAgent string
+	// Redact cuts secrets out of a text before it is stored: a platform may repeat in
+	// its refusal what it was sent. Nil stores texts as they are.
+	Redact func(string) string
 }
 
 // Daemon runs a plan over a journal.
@@ -40,6 +43,9 @@ func New(j *jobs.Journal, o Options) *Daemon {
 	if o.Observer == nil {
 		o.Observer = Silent{}
 	}
+	if o.Redact == nil {
+		o.Redact = func(s string) string { return s }
+	}
 	if o.Grace <= 0 {
 		o.Grace = 30 * time.Second
 	}
@@ -57,10 +63,19 @@ type run struct {
 	wg         sync.WaitGroup
 }
 
+// Reload is a plan that takes the place of the one being run.
+type Reload struct {
+	Plan *Plan
+	// Done, with room for one value, is told why the plan cannot be run, or nil once
+	// it is being run. It may be nil.
+	Done chan<- error
+}
+
 // Run runs plan until ctx ends, then lets writes under way finish for the
-// grace time. Plans that come through reload take its place one after another:
-// what is under way ends under the old plan, new work begins under the new one.
-func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan *Plan) error {
+// grace time, unless another daemon has the journal. Plans that come through
+// reload take its place one after another: what is under way ends under the old
+// plan, new work begins under the new one.
+func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan Reload) error {
 	r, err := d.start(ctx, plan)
 	if err != nil {
 		return err
@@ -68,12 +83,19 @@ func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan *Plan) error
 	for {
 		select {
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), jobs.ErrInUse) {
+				r.hard() // nothing may be sent any more, and no outcome be stored
+			}
 			d.stop(r)
 			return nil
 		case next := <-reload:
 			d.stop(r)
-			if r, err = d.start(ctx, next); err == nil {
-				plan = next
+			r, err = d.start(ctx, next.Plan)
+			if next.Done != nil {
+				next.Done <- err
+			}
+			if err == nil {
+				plan = next.Plan
 				d.log.Info("running the new configuration", "clients", len(plan.Clients), "flows", len(plan.Flows))
 				continue
 			}

@@ -260,7 +260,7 @@ func TestReloadFinishesOldWritesAndRunsTheNewMapping(t *testing.T) {
 		w.pass(1500 * time.Millisecond)
 		next := *w.plan
 		next.Flows = map[string]*FlowPlan{"orders": w.flow("orders", "order", `. + {new: true}`, `.key`)}
-		w.reload <- &next
+		w.reload <- Reload{Plan: &next}
 		w.pass(5 * time.Second)
 		w.holds(w.orders, "A", `{"key":"A"}`)
 		w.shop.put("2", 1, `{"key":"B"}`)

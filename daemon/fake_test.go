@@ -110,7 +110,7 @@ type world struct {
 	parties *faketarget.Entity
 	plan    *Plan
 	journal *jobs.Journal
-	reload  chan *Plan
+	reload  chan Reload
 	daemon  *Daemon
 	stop    context.CancelFunc
 	done    chan error
@@ -120,7 +120,7 @@ type world struct {
 func inWorld(t *testing.T, prove func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, shop: &shop{present: map[string]connectors.Event{}}, reload: make(chan *Plan)}
+		w := &world{T: t, shop: &shop{present: map[string]connectors.Event{}}, reload: make(chan Reload)}
 		now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 		w.orders = faketarget.New(faketarget.Options{Name: "order", Unique: true, SettleTime: time.Minute}, now)
 		w.parties = faketarget.New(faketarget.Options{Name: "party", Unique: true, SettleTime: time.Minute}, now)

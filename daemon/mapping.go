@@ -41,7 +41,7 @@ func (d *Daemon) mapPage(ctx context.Context, f *FlowPlan, fs jobs.FlowState, pa
 		n := 1
 		if suspect != "" && suspect == ev.SourceID {
 			if n = begun + 1; n > deaths {
-				items[i] = rejected(f, page, ev, "mapping this event has ended the daemon; see its log")
+				items[i] = d.rejected(f, page, ev, "mapping this event has ended the daemon; see its log")
 				continue
 			}
 		}
@@ -70,10 +70,10 @@ func readSuspect(s string) (int, string) {
 // mapEvent maps one event; what goes wrong with it stays with it.
 func (d *Daemon) mapEvent(ctx context.Context, f *FlowPlan, page connectors.Page, ev connectors.Event) jobs.Item {
 	if ev.Problem != "" {
-		return rejected(f, page, ev, ev.Problem)
+		return d.rejected(f, page, ev, ev.Problem)
 	}
 	if ev.SourceID == "" {
-		return rejected(f, page, ev, "the record has no id")
+		return d.rejected(f, page, ev, "the record has no id")
 	}
 	it := item(f, page, ev)
 	if ev.Gone {
@@ -82,7 +82,7 @@ func (d *Daemon) mapEvent(ctx context.Context, f *FlowPlan, page connectors.Page
 	pairs, err := f.Program.Map(ctx, ev.Body, mapping.Meta{SourceID: ev.SourceID, Stream: f.Stream,
 		Version: it.Version, ChangedAt: ev.ChangedAt, Observed: page.Observed})
 	if err != nil {
-		return rejected(f, page, ev, err.Error())
+		return d.rejected(f, page, ev, err.Error())
 	}
 	it.Pairs = make([]jobs.Pair, len(pairs))
 	for i, p := range pairs {
@@ -107,9 +107,9 @@ func item(f *FlowPlan, page connectors.Page, ev connectors.Event) jobs.Item {
 	return it
 }
 
-func rejected(f *FlowPlan, page connectors.Page, ev connectors.Event, problem string) jobs.Item {
+func (d *Daemon) rejected(f *FlowPlan, page connectors.Page, ev connectors.Event, problem string) jobs.Item {
 	it := item(f, page, ev)
-	it.Problem, it.Raw, it.Gone = problem, ev.Body, false
+	it.Problem, it.Raw, it.Gone = d.opts.Redact(problem), ev.Body, false
 	return it
 }
 

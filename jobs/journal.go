@@ -133,8 +133,14 @@ func wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("journal: "+format+": %w", append(args, err)...)
+	return &Error{fmt.Errorf("journal: "+format+": %w", append(args, err)...)}
 }
+
+// Error is a failed verb of the journal: what was tried, and why it failed.
+type Error struct{ err error }
+
+func (e *Error) Error() string { return e.err.Error() }
+func (e *Error) Unwrap() error { return e.err }
 
 // clip cuts a message to what the journal keeps of it.
 func clip(s string) string {

@@ -21,6 +21,8 @@ type Explanation struct {
 	Until time.Time
 	// Next says what happens then, or what a person can do.
 	Next string
+	// Replay says that the job is dead and can be replayed.
+	Replay bool
 }
 
 // Surroundings is what beyond its row decides over a job.
@@ -87,21 +89,22 @@ func whyDone(row *Row, e *Explanation) {
 
 func whyDead(row *Row, s Surroundings, e *Explanation) {
 	e.Since = row.LastAt
-	e.Text = row.LastMessage
-	if e.Text == "" {
-		e.Text = string(row.LastClass)
-	}
-	e.Next = "a newer version of the record heals it; or mend the cause and run: syncd replay " + row.RowID.String()
+	e.Text = fmt.Sprintf("attempt %d ended it (%s)", row.Attempt, failure(row))
 	switch row.Reason {
 	case ReasonMapping:
-		e.Text = "its event could not be mapped: " + e.Text
-	case ReasonExpired:
-		if s.Flow != nil && !s.Flow.CanRefresh {
-			e.Next = "a newer version of the record heals it; its source cannot be asked for one record"
-		}
+		e.Text = "its event could not be mapped: " + row.LastMessage
+	case ReasonRenamed, ReasonExpired:
+		e.Text = row.LastMessage
 	}
-	if s.Flow == nil {
-		e.Next = "its flow is not in the configuration"
+	if row.State == Held {
+		e.Text = "nobody knows whether its last write was done (" + failure(row) + ")"
+		e.Next = "nothing; look for the record in the target, and discard the job if it is there"
+		return
+	}
+	e.Next = "a newer version of the record heals it; or mend the cause and replay it"
+	no := replayable(row, s.Flow)
+	if e.Replay = no == ""; !e.Replay {
+		e.Next = "a newer version of the record heals it; it cannot be replayed: " + no
 	}
 }
 

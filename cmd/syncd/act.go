@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -30,7 +29,7 @@ func (a *app) replayCmd() *cobra.Command {
 		Long: `replay makes dead jobs due again with all their attempts. A record that could not
 be mapped is mapped again, and one past its flow's max_age is read again from
 the source, by the daemon. A write in doubt is found out about first, as always.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.act(cmd.Context(), args, func(j *jobs.Journal, ids []jobs.RowID, fs map[string]*jobs.Flow) (jobs.Acted, error) {
 				return j.Replay(cmd.Context(), ids, fs)
@@ -46,10 +45,10 @@ func (a *app) discardCmd() *cobra.Command {
 		Short: "Give jobs up",
 		Long: `discard ends open or dead jobs without writing them. A newer version of the record
 opens it again. The reason is kept in the job's history.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return errors.New("say why with --reason; it is kept in the job's history")
+				return usage("say why with --reason; it is kept in the job's history")
 			}
 			return a.act(cmd.Context(), args, func(j *jobs.Journal, ids []jobs.RowID, _ map[string]*jobs.Flow) (jobs.Acted, error) {
 				return j.Discard(cmd.Context(), ids, reason)
@@ -74,14 +73,14 @@ func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []
 	if err != nil {
 		return err
 	}
-	j, _, err := a.journal(ctx, c, acting)
+	j, _, err := a.journal(ctx, c, acting, quiet())
 	if err != nil {
 		return err
 	}
 	defer j.Close()
 	got, err := do(j, ids, flows(c))
 	if err != nil {
-		return exit(exitJournal, redacted(c, err))
+		return exit(exitJournal, err)
 	}
 	out := actedJSON{Done: got.Done, Asked: got.Asked, Skipped: []skipped{}}
 	for _, s := range got.Skipped {

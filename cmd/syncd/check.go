@@ -44,7 +44,7 @@ func (a *app) checkCmd() *cobra.Command {
 		Long: `check reads the configuration and reports every mistake in it with its place.
 With --live it also asks every client whether it can be reached and whether each
 stream and entity is there as configured. It changes nothing anywhere.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), live) },
 	}
 	c.Flags().BoolVar(&live, "live", false, "ask the clients too")
@@ -53,7 +53,7 @@ stream and entity is there as configured. It changes nothing anywhere.`,
 
 func (a *app) check(ctx context.Context, live bool) error {
 	out := checkJSON{Config: a.config, Problems: []string{}, Remarks: []string{}}
-	c, err := config.Load(config.Options{Path: a.config, Env: a.env, Connectors: registry()})
+	c, err := a.load()
 	if err != nil {
 		var es *config.Errors
 		if errors.As(err, &es) {
@@ -69,7 +69,7 @@ func (a *app) check(ctx context.Context, live bool) error {
 			}
 			return exit(exitConfig, errSaid)
 		}
-		return exit(exitConfig, err)
+		return err
 	}
 	out.Clients, out.Flows = len(c.Clients), len(c.Flows)
 	out.Remarks = append(out.Remarks, remarks(c)...)
@@ -135,7 +135,7 @@ func (a *app) live(ctx context.Context, c *config.Config) []liveFinding {
 	out := []liveFinding{}
 	for _, n := range names {
 		for _, f := range liveClient(ctx, plan, plan.Clients[n]) {
-			f.Text = c.Redact(f.Text)
+			f.Text = a.secrets.cut(f.Text)
 			out = append(out, f)
 		}
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +31,7 @@ fails or goes down before and after it has done the work. It runs syncd between
 them on an embedded journal and shows what happens. In the end it reads the ERP
 and compares it with the shop; it exits with 1 if anything is doubled, lost or
 stale.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	c.Flags().DurationVar(&d.length, "for", 30*time.Second, "how long the shop trades and the bad day lasts, 5s to 1h")
@@ -59,15 +57,15 @@ type demo struct {
 func (d *demo) run(ctx context.Context) error {
 	switch {
 	case d.length < 5*time.Second || d.length > time.Hour:
-		return fmt.Errorf("--for %s is not between 5s and 1h", d.length)
+		return usage("--for %s is not between 5s and 1h", d.length)
 	case d.perSecond < 1 || d.perSecond > 200:
-		return fmt.Errorf("--changes %d is not between 1 and 200", d.perSecond)
+		return usage("--changes %d is not between 1 and 200", d.perSecond)
 	}
 	if d.seed == 0 {
 		d.seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
 	// A first Ctrl-C goes on to the audit, a second one ends.
-	trading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	trading, stop := signals(ctx, func(os.Signal) {}, func(os.Signal) {})
 	defer stop()
 	dir, done, err := d.folder()
 	if err != nil {
@@ -82,7 +80,7 @@ func (d *demo) run(ctx context.Context) error {
 		return exit(exitUnreachable, err)
 	}
 	defer d.erp.Close()
-	return d.show(ctx, trading, stop, dir)
+	return d.show(ctx, trading, dir)
 }
 
 // folder is where configuration and journal go.
@@ -94,13 +92,18 @@ func (d *demo) folder() (string, func(), error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return "", nil, fmt.Errorf("--dir: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(d.dir, "syncd.db")); err == nil {
-		return "", nil, fmt.Errorf("--dir %s holds a journal already; choose an empty folder", d.dir)
+	// The configuration stays, and has to mean the same from every folder.
+	dir, err := filepath.Abs(d.dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("--dir: %w", err)
 	}
-	return d.dir, func() {}, nil
+	if _, err := os.Stat(filepath.Join(dir, "syncd.db")); err == nil {
+		return "", nil, usage("--dir %s holds a journal already; choose an empty folder", d.dir)
+	}
+	return dir, func() {}, nil
 }
 
-func (d *demo) show(ctx, trading context.Context, stop func(), dir string) error {
+func (d *demo) show(ctx, trading context.Context, dir string) error {
 	path := filepath.Join(dir, "syncd.yaml")
 	text := strings.NewReplacer("JOURNAL", filepath.Join(dir, "syncd.db"), "SHOP_URL", d.shop.URL, "ERP_URL", d.erp.URL).Replace(demoConfig)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -112,7 +115,7 @@ func (d *demo) show(ctx, trading context.Context, stop func(), dir string) error
 	if err != nil {
 		return err
 	}
-	j, _, err := a.journal(ctx, c, owning)
+	j, _, err := a.journal(ctx, c, owning, quiet())
 	if err != nil {
 		return err
 	}
@@ -129,11 +132,10 @@ func (d *demo) show(ctx, trading context.Context, stop func(), dir string) error
 	ended := make(chan error, 1)
 	go func() { ended <- dm.Run(running, plan, nil) }()
 	d.trade(trading)
-	stop() // from here on Ctrl-C ends the process
 	d.shop.Calm()
 	d.erp.Calm()
 	d.view.say("the shop closes; what is open is finished, and the ERP is read")
-	left := d.drain(ctx, j)
+	left := d.drain(ctx, j, len(plan.Flows))
 	end()
 	if err := <-ended; err != nil {
 		return err
@@ -166,40 +168,51 @@ func (d *demo) trade(ctx context.Context) {
 	}
 }
 
-// drain waits until every change is in the ERP, and says how many are not.
-func (d *demo) drain(ctx context.Context, j *jobs.Journal) int64 {
-	const most = 45 * time.Second
+// How long the end of a demo waits. A slow machine takes longer, so it is not
+// time that counts but that nothing moves any more.
+const (
+	// stuck is how long nothing may move before the demo gives up.
+	stuck = time.Minute
+	// longest bounds the wait as a whole.
+	longest = 10 * time.Minute
+	// looks is how many polls of every flow have to find nothing new.
+	looks = 3
+)
+
+// drain waits until every change is in the ERP, and says how many jobs are not done.
+func (d *demo) drain(ctx context.Context, j *jobs.Journal, flows int) (left int64) {
 	begun := time.Now()
-	quiet := time.Time{}
-	for ctx.Err() == nil && time.Since(begun) < most {
-		o, err := j.Overview(ctx)
-		open := int64(1)
-		if err == nil {
-			open = 0
+	moved, at := d.view.moved.Load(), begun
+	d.view.look()
+	for ctx.Err() == nil && time.Since(begun) < longest && time.Since(at) < stuck {
+		if n := d.view.moved.Load(); n != moved {
+			moved, at = n, time.Now()
+			d.view.look()
+		}
+		var open int64
+		if o, err := j.Overview(ctx); err != nil {
+			open = 1
+		} else {
+			open, left = 0, 0
 			for _, c := range o.Counts {
 				if c.State != jobs.Done {
+					left += c.N
+				}
+				if c.State == jobs.Ready {
 					open += c.N
 				}
 			}
 		}
-		switch {
-		case open > 0:
-			quiet = time.Time{}
-		case quiet.IsZero():
-			quiet = time.Now()
-		case time.Since(quiet) > 2*time.Second: // two further polls found nothing new
-			return 0
+		if open == 0 && d.view.looked(flows) >= looks {
+			return left
 		}
 		d.view.line(false)
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 		}
-		if time.Since(begun) > most-200*time.Millisecond {
-			return open
-		}
 	}
-	return 0
+	return left
 }
 
 // demoJSON is what demo --json prints in the end.
@@ -217,7 +230,7 @@ type demoJSON struct {
 func (d *demo) audit(left int64, path string) error {
 	d.view.line(true)
 	au := sandbox.Compare(d.shop, d.erp)
-	out := demoJSON{Seed: d.seed, OK: au.OK(), Audit: au, StillOpen: left, Read: d.view.events.Load(), Outcomes: d.view.outcomes(),
+	out := demoJSON{Seed: d.seed, OK: au.OK() && left == 0, Audit: au, StillOpen: left, Read: d.view.events.Load(), Outcomes: d.view.outcomes(),
 		Shop: d.shop.Faults(), ERP: d.erp.Faults()}
 	if d.app.json {
 		if err := printJSON(d.app.out, out); err != nil {
@@ -226,10 +239,10 @@ func (d *demo) audit(left int64, path string) error {
 	} else {
 		out.print(d.app.out)
 		if d.dir != "" {
-			fmt.Fprintf(d.app.out, "\nlook around: syncd status --config %s\n", path)
+			fmt.Fprintf(d.app.out, "\nlook around: syncd status --config %s\n", quote(path))
 		}
 	}
-	if !au.OK() {
+	if !out.OK {
 		return exit(exitFinding, errSaid)
 	}
 	return nil

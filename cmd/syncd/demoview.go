@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ type view struct {
 	journal *jobs.Journal
 	begun   time.Time
 	events  atomic.Int64
+	// moved counts what changed: outcomes, and records that were new or changed.
+	moved atomic.Int64
 
 	mu       sync.Mutex
 	classes  map[connectors.Class]int
@@ -32,10 +35,12 @@ type view struct {
 	unsaid   int
 	replaced int
 	paused   map[string]ratelimit.Pause
+	since    time.Time      // polls that began later are counted
+	polls    map[string]int // by flow, since then
 }
 
 func newView(a *app, j *jobs.Journal, begun time.Time) *view {
-	v := &view{journal: j, begun: begun, classes: map[connectors.Class]int{}, paused: map[string]ratelimit.Pause{}}
+	v := &view{journal: j, begun: begun, classes: map[connectors.Class]int{}, paused: map[string]ratelimit.Pause{}, polls: map[string]int{}}
 	if !a.json {
 		v.out = a.out
 	}
@@ -69,8 +74,38 @@ func (v *view) remark(format string, args ...any) {
 	v.print("    "+format, args...)
 }
 
-func (v *view) Pulled(_ *jobs.Flow, events int, _ time.Duration, _ error) {
+func (v *view) Pulled(f *jobs.Flow, events int, took time.Duration, err error) {
 	v.events.Add(int64(events))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err == nil && time.Now().Add(-took).After(v.since) {
+		v.polls[f.Name]++
+	}
+}
+
+// look begins to count polls anew.
+func (v *view) look() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.since, v.polls = time.Now(), map[string]int{}
+}
+
+// looked is how often each of so many flows has been polled at least since look.
+func (v *view) looked(flows int) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.polls) < flows {
+		return 0
+	}
+	least := math.MaxInt
+	for _, n := range v.polls {
+		least = min(least, n)
+	}
+	return least
+}
+
+func (v *view) Admitted(_ *jobs.Flow, a jobs.Admitted) {
+	v.moved.Add(int64(a.New + a.Changed + a.Gone + a.Rejected + a.Collided))
 }
 
 func (v *view) Claimed(_ string, _, refreshed, _ int) {
@@ -84,6 +119,7 @@ func (v *view) Claimed(_ string, _, refreshed, _ int) {
 }
 
 func (v *view) Settled(f *jobs.Flow, s jobs.Settled, o connectors.Outcome, _ time.Duration) {
+	v.moved.Add(1)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.classes[o.Class]++

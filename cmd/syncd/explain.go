@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +21,7 @@ type explainJSON struct {
 	Since  *time.Time `json:"since,omitempty"`
 	Until  *time.Time `json:"until,omitempty"`
 	Next   string     `json:"next"`
+	Replay bool       `json:"replay,omitempty"`
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -28,7 +29,7 @@ func (a *app) explainCmd() *cobra.Command {
 		Use:   "explain FLOW/KEY",
 		Short: "Say where a job stands, why, since when, and what happens next",
 		Long:  "explain says where a job stands, why, since when, and what happens next and when. FLOW/KEY is split at the first slash.",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneJob,
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0]) },
 	}
 }
@@ -39,21 +40,28 @@ func (a *app) explain(ctx context.Context, name string) error {
 		return err
 	}
 	e := jobs.Why(&d.Row, sur, now)
-	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: e.Text,
-		Since: at(e.Since), Until: at(e.Until), Next: e.Next}
+	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: a.secrets.cut(e.Text),
+		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay}
 	if a.json {
 		return printJSON(a.out, o)
 	}
-	tw := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "%s\t%s\n", clean(o.Flow+"/"+o.Key), o.State)
-	fmt.Fprintf(tw, "why\t%s\n", clean(o.Text))
+	return o.print(a.out, now)
+}
+
+func (o *explainJSON) print(w io.Writer, now time.Time) error {
+	name := o.Flow + "/" + o.Key
+	fmt.Fprintf(w, "%s is %s\n", clean(name), o.State)
+	fmt.Fprintf(w, "  why    %s\n", clean(o.Text))
 	if o.Since != nil {
-		fmt.Fprintf(tw, "since\t%s (%s ago)\n", stamp(o.Since), ago(now, o.Since))
+		fmt.Fprintf(w, "  since  %s (%s ago)\n", stamp(o.Since), ago(now, o.Since))
 	}
 	next := o.Next
 	if o.Until != nil && o.Until.After(now) {
 		next += fmt.Sprintf(", at %s (in %s)", stamp(o.Until), o.Until.Sub(now).Round(time.Second))
 	}
-	fmt.Fprintf(tw, "next\t%s\n", clean(next))
-	return tw.Flush()
+	_, err := fmt.Fprintf(w, "  next   %s\n", clean(next))
+	if o.Replay && clean(name) == name {
+		_, err = fmt.Fprintf(w, "         syncd replay %s\n", quote(name))
+	}
+	return err
 }

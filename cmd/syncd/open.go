@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -19,10 +21,20 @@ import (
 
 // load reads the configuration; its mistakes are exit code 3.
 func (a *app) load() (*config.Config, error) {
-	c, err := config.Load(config.Options{Path: a.config, Env: a.env, Connectors: registry()})
-	if err != nil {
+	if _, err := os.Stat(a.config); errors.Is(err, fs.ErrNotExist) {
+		return nil, exit(exitConfig, fmt.Errorf("there is no configuration at %s; name it with --config or in %s", a.config, configEnv))
+	}
+	c, err := config.Load(config.Options{Path: a.config, Env: a.env, OwnEnv: []string{configEnv}, Connectors: registry()})
+	var es *config.Errors
+	switch {
+	case errors.As(err, &es) && len(es.Problems) == 1:
+		return nil, exit(exitConfig, fmt.Errorf("a mistake in the configuration:\n%w", err))
+	case errors.As(err, &es):
+		return nil, exit(exitConfig, fmt.Errorf("%d mistakes in the configuration:\n%w", len(es.Problems), err))
+	case err != nil:
 		return nil, exit(exitConfig, err)
 	}
+	a.secrets.add(c)
 	return c, nil
 }
 
@@ -45,28 +57,16 @@ func engine(ctx context.Context, c *config.Config, how access, log *slog.Logger)
 }
 
 // journal opens the journal; what goes wrong is exit code 4.
-func (a *app) journal(ctx context.Context, c *config.Config, how access) (*jobs.Journal, jobs.Engine, error) {
-	log := slog.New(slog.DiscardHandler)
-	if how == owning {
-		log = slog.Default()
-	}
+func (a *app) journal(ctx context.Context, c *config.Config, how access, log *slog.Logger) (*jobs.Journal, jobs.Engine, error) {
 	e, err := engine(ctx, c, how, log)
 	if err != nil {
-		if errors.Is(err, jobs.ErrAbsent) && how != owning {
-			err = fmt.Errorf("%w (no daemon has run with this configuration yet: syncd run)", err)
-		}
-		return nil, nil, exit(exitJournal, redacted(c, err))
+		return nil, nil, exit(exitJournal, err)
 	}
 	return jobs.New(e, jobs.Options{Owner: rand.Text()}), e, nil
 }
 
-// redacted cuts secrets of the configuration out of an error's text.
-func redacted(c *config.Config, err error) error {
-	if s := c.Redact(err.Error()); s != err.Error() {
-		return errors.New(s)
-	}
-	return err
-}
+// quiet is the log of commands that only look or act once.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // flows are the journal's rules of the configured flows that run.
 func flows(c *config.Config) map[string]*jobs.Flow {
@@ -79,8 +79,8 @@ func flows(c *config.Config) map[string]*jobs.Flow {
 	return out
 }
 
-// logger writes what the configuration asks for, without its secrets.
-func logger(c *config.Config, out io.Writer) (*slog.Logger, *redactor) {
+// logger writes what the configuration asks for, without secrets.
+func logger(c *config.Config, out io.Writer, secrets *secrets) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Log.Level)) // checked by the configuration
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
@@ -89,39 +89,50 @@ func logger(c *config.Config, out io.Writer) (*slog.Logger, *redactor) {
 		}
 		return at
 	}}
-	w := &redactor{w: out, configs: []*config.Config{c}}
+	w := &redactor{w: out, secrets: secrets}
 	if c.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o)), w
+		return slog.New(slog.NewJSONHandler(w, o))
 	}
-	return slog.New(slog.NewTextHandler(w, o)), w
+	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// redactor cuts the configuration's secrets out of whole lines, wherever in a
-// line they stand: in an attribute, in an error's text, in a nested value.
+// redactor cuts secrets out of whole lines, wherever in a line they stand: in an
+// attribute, in an error's text, in a nested value.
 type redactor struct {
-	w io.Writer
+	w       io.Writer
+	secrets *secrets
+}
 
+// Write implements io.Writer for a logger, which writes a line at a time.
+func (r *redactor) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(r.w, r.secrets.cut(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// secrets are those of every configuration that was read.
+type secrets struct {
 	mu      sync.Mutex
 	configs []*config.Config
 }
 
-// add has the secrets of a further configuration cut out too: after a reload
-// those of the old one may still turn up.
-func (r *redactor) add(c *config.Config) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.configs = append(r.configs[max(0, len(r.configs)-3):], c)
+// mostConfigs bounds how many configurations are remembered: after a reload the
+// secrets of the old one may still turn up, those of an old old one hardly.
+const mostConfigs = 4
+
+func (s *secrets) add(c *config.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configs = append(s.configs[max(0, len(s.configs)-mostConfigs+1):], c)
 }
 
-func (r *redactor) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	line := string(b)
-	for _, c := range r.configs {
-		line = c.Redact(line)
+// cut takes every secret out of a text.
+func (s *secrets) cut(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.configs {
+		text = c.Redact(text)
 	}
-	if _, err := io.WriteString(r.w, line); err != nil {
-		return 0, err
-	}
-	return len(b), nil
+	return text
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes, the same for every command.
+// Exit codes, the same for every command; docs/cli.md describes them.
 const (
 	exitOK          = 0
 	exitFinding     = 1
@@ -30,7 +30,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// silent ends a command with a code after it has said all there is to say.
+// errSaid ends a command with a code after it has said all there is to say.
 var errSaid = errors.New("said already")
 
 func exit(code int, err error) error {
@@ -40,70 +40,213 @@ func exit(code int, err error) error {
 	return &exitError{code, err}
 }
 
+// usage is an error about how a command was called.
+func usage(format string, args ...any) error { return exit(exitUsage, fmt.Errorf(format, args...)) }
+
+// configEnv names the configuration where --config does not.
+const configEnv = "SYNCD_CONFIG"
+
 // app is what every command shares.
 type app struct {
 	config string
 	json   bool
-	in     io.Reader
 	out    io.Writer
 	err    io.Writer
 	env    []string
+	// secrets are cut out of everything that leaves the program.
+	secrets *secrets
 }
 
 // execute runs a command line and returns its exit code.
-func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{in: in, out: out, err: errw, env: os.Environ()}
+func execute(ctx context.Context, args []string, out, errw io.Writer) int {
+	o := &output{w: out}
+	a := &app{out: o, err: errw, env: os.Environ(), secrets: &secrets{}}
 	root := a.root()
 	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(o)
 	root.SetErr(errw)
-	err := root.ExecuteContext(ctx)
-	var ee *exitError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &ee):
-		if !errors.Is(err, errSaid) {
-			fmt.Fprintln(errw, "syncd:", err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil || errors.Is(err, errSaid) {
+		// A command whose output got lost has not done what it was asked for,
+		// whatever it found.
+		if o.err != nil {
+			fmt.Fprintln(errw, "syncd: write the output:", o.err)
+			return exitFinding
 		}
-		return ee.code
-	default:
-		// What cobra itself reports is about how the command was called.
-		fmt.Fprintln(errw, "syncd:", err)
-		fmt.Fprintln(errw, "run syncd help for how to call it")
-		return exitUsage
 	}
+	if err == nil {
+		return exitOK
+	}
+	code := exitFinding
+	var ee *exitError
+	if errors.As(err, &ee) {
+		code = ee.code
+	}
+	if !errors.Is(err, errSaid) {
+		fmt.Fprintln(errw, "syncd:", cleanText(a.secrets.cut(err.Error())))
+		if code == exitUsage {
+			fmt.Fprintf(errw, "how to call it: %s --help\n", cmd.CommandPath())
+		}
+	}
+	return code
+}
+
+// output remembers the first error of a writer, so that commands need not look
+// after every line.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(b)
+	o.err = err
+	return n, err
 }
 
 func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:   "syncd",
 		Short: "Keep an ERP in step with the shops that feed it",
 		Long: `syncd pulls changes from shops, maps each to a record of the ERP, and writes it
 so that the effect happens once. It is told what to do by one YAML file.
 
-Exit codes: 0 all is well, 1 a finding, 2 wrong usage, 3 the configuration,
-4 the journal, 5 something could not be reached.`,
+Exit codes: 0 all is well, 1 a finding or a failure, 2 wrong usage, 3 the
+configuration, 4 the journal, 5 something could not be reached.`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-	}
+	})
+	root.SetVersionTemplate(versionText())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.PersistentFlags().StringVar(&a.config, "config", "./syncd.yaml", "the configuration `file`")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit(exitUsage, err) })
+	file := "./syncd.yaml"
+	for _, kv := range a.env {
+		if v, ok := strings.CutPrefix(kv, configEnv+"="); ok && v != "" {
+			file = v
+		}
+	}
+	root.PersistentFlags().StringVar(&a.config, "config", file, "the configuration `file`; "+configEnv+" in the environment names another default")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
-	root.AddCommand(a.runCmd(), a.checkCmd(), a.statusCmd(), a.jobsCmd(), a.explainCmd(), a.replayCmd(), a.discardCmd(),
-		a.demoCmd(), a.versionCmd())
+	root.SetHelpCommand(helpCmd())
+	for _, g := range []struct {
+		title string
+		cmds  []*cobra.Command
+	}{
+		{"Set up and run:", []*cobra.Command{a.checkCmd(), a.runCmd(), a.demoCmd()}},
+		{"Look:", []*cobra.Command{a.statusCmd(), a.jobsCmd(), a.explainCmd()}},
+		{"Decide:", []*cobra.Command{a.replayCmd(), a.discardCmd()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.cmds {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(a.versionCmd())
 	return root
+}
+
+// group makes c a command that only holds others. Called without one of them it
+// shows what there is; a script that forgot or misspelt one must not go on.
+func group(c *cobra.Command) *cobra.Command {
+	c.Args = cobra.ArbitraryArgs
+	// It is runnable only to refuse, so its help shows no way to run it.
+	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "{{if .Runnable}}\n  {{.UseLine}}{{end}}", "", 1))
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknown(cmd, args[0])
+		}
+		cmd.SetOut(cmd.ErrOrStderr())
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return exit(exitUsage, errSaid)
+	}
+	return c
+}
+
+// helpCmd is cobra's, but that an unknown command is an error.
+func helpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(c *cobra.Command, args []string) error {
+			cmd, left, err := c.Root().Find(args)
+			if err != nil {
+				return exit(exitUsage, err)
+			}
+			if len(left) > 0 {
+				return unknown(cmd, left[0])
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+func unknown(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	s := cmd.SuggestionsFor(name)
+	for i := range s {
+		s[i] = cmd.CommandPath() + " " + s[i]
+	}
+	hint := ""
+	if len(s) > 0 {
+		hint = "; did you mean " + strings.Join(s, " or ") + "?"
+	}
+	return usage("there is no command %s %s%s", cmd.CommandPath(), name, hint)
+}
+
+// noArgs refuses arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, but was given %q", cmd.Name(), args[0])
+	}
+	return nil
+}
+
+// oneJob wants one FLOW/KEY, someJobs at least one.
+func oneJob(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("%s takes one job, but was given %d; quote a key that holds spaces", cmd.Name(), len(args))
+	}
+	return someJobs(cmd, args)
+}
+
+func someJobs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("%s needs a job as FLOW/KEY, for example orders/SO-1001; syncd jobs list shows them", cmd.Name())
+	}
+	return nil
 }
 
 // clean takes control characters out of what comes from elsewhere, so that a
 // terminal shows it and does not obey it.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || (r >= 0x80 && r < 0xa0) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
+		if control(r) {
 			return '\uFFFD'
 		}
 		return r
 	}, s)
+}
+
+// cleanText is clean for texts of several lines.
+func cleanText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && control(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// control reports control characters and those that turn the direction of a text.
+func control(r rune) bool {
+	return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x200e || r == 0x200f || r == 0x061c ||
+		r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

@@ -3,17 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"syncd/admin"
 	"syncd/config"
@@ -27,15 +23,21 @@ func (a *app) runCmd() *cobra.Command {
 		Use:   "run",
 		Short: "Run the daemon",
 		Long: `run does the work: it reads the streams, writes the records, and answers on the
-listen address until it is told to stop.
+listen address until it is told to stop. It logs to standard error, with --json
+as JSON whatever the configuration says.
 
 SIGTERM or SIGINT ends it gracefully: writes under way finish, nothing new is
-begun; a second signal ends it at once. SIGHUP reads the configuration again and
-keeps the old one if there is a mistake in it.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), grace) },
+begun; a second signal, half a second later or more, ends it at once. SIGHUP
+reads the configuration again and keeps the old one if there is a mistake in it.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if grace < 0 || grace > time.Hour {
+				return usage("--grace %s is not between 0s and 1h", grace)
+			}
+			return a.run(cmd.Context(), grace)
+		},
 	}
-	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "how long writes under way may take after a stop")
+	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "how long writes under way may take after a stop, up to 1h")
 	return c
 }
 
@@ -44,87 +46,132 @@ type service struct {
 	app     *app
 	config  *config.Config
 	log     *slog.Logger
-	secrets *redactor
 	journal *jobs.Journal
 	daemon  *daemon.Daemon
-	reload  chan *daemon.Plan
+	reload  chan daemon.Reload
+	// stopping is closed when the daemon has been told to stop.
+	stopping <-chan struct{}
 }
 
 func (a *app) run(ctx context.Context, grace time.Duration) error {
+	// Before this a SIGHUP would end the process.
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	c, err := a.load()
 	if err != nil {
 		return err
 	}
-	log, secrets := logger(c, a.err)
+	if a.json {
+		c.Log.Format = "json"
+	}
+	log := logger(c, a.err, a.secrets)
 	slog.SetDefault(log)
 	// From here on a first signal is a graceful stop.
-	ctx, stop := signals(ctx, log)
+	ctx, stop := signals(ctx,
+		func(s os.Signal) {
+			log.Info("stopping; writes under way finish, a second signal ends them", "signal", s.String())
+		},
+		func(s os.Signal) {
+			log.Warn("ended at once; writes under way are found out about at the next start", "signal", s.String())
+		})
 	defer stop()
-	j, eng, err := a.journal(ctx, c, owning)
+	s := &service{app: a, config: c, log: log, reload: make(chan daemon.Reload), stopping: ctx.Done()}
+	err = s.run(ctx, hup, grace)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // told to stop while it was still starting
+	}
+	if err != nil {
+		return ended(c, log, err)
+	}
+	log.Info("syncd has stopped")
+	return nil
+}
+
+// ended says why the daemon ends. Where the log is JSON, the last line is too.
+func ended(c *config.Config, log *slog.Logger, err error) error {
+	var ee *exitError
+	if c.Log.Format != "json" || !errors.As(err, &ee) {
+		return err
+	}
+	log.Error("syncd ends", "error", err.Error(), "exit_code", ee.code)
+	return exit(ee.code, errSaid)
+}
+
+func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Duration) error {
+	j, eng, err := s.app.journal(ctx, s.config, owning, s.log)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err := j.Close(); err != nil {
-			log.Error("closing the journal failed", "error", err)
+			s.log.Error("closing the journal failed", "error", err)
 		}
 	}()
-	plan, err := daemon.PlanOf(c, j.Now())
+	plan, err := daemon.PlanOf(s.config, j.Now())
 	if err != nil {
 		return exit(exitConfig, err)
 	}
 	metrics := admin.NewMetrics(version())
-	s := &service{app: a, config: c, log: log, secrets: secrets, journal: j, reload: make(chan *daemon.Plan)}
-	s.daemon = daemon.New(j, daemon.Options{Log: log, Observer: metrics, Grace: grace, UserAgent: "syncd/" + version()})
+	s.journal = j
+	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut})
 	metrics.Watch(admin.State{Journal: j, Clients: s.clients})
-	if c.Listen != "" {
-		srv, err := admin.Listen(c.Listen, metrics, admin.Health{Ready: s.ready}, log)
+	if s.config.Listen != "" {
+		srv, err := admin.Listen(s.config.Listen, metrics, admin.Health{Ready: s.ready}, s.log)
 		if err != nil {
 			return exit(exitConfig, err)
 		}
 		defer srv.Close()
 		go func() {
 			if err := srv.Serve(); err != nil {
-				log.Error("metrics and health are no longer served", "error", err)
+				s.log.Error("metrics and health are no longer served", "error", err)
 			}
 		}()
-		log.Info("listening", "address", srv.Addr())
+		s.log.Info("listening", "address", srv.Addr())
 	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	go s.watch(ctx, hup, lost(eng), lose)
-	log.Info("syncd runs", "version", version(), "config", c.Path, "journal", j.Describe(), "clients", len(plan.Clients), "flows", len(plan.Flows))
+	go s.tell(ctx)
+	go s.obey(ctx, hup, lost(eng), lose)
+	s.log.Info("syncd runs", "version", version(), "config", s.config.Path, "journal", j.Describe(), "clients", len(plan.Clients), "flows", len(plan.Flows))
 	err = s.daemon.Run(ctx, plan, s.reload)
-	notify(log, systemd.SdNotifyStopping)
-	if cause := context.Cause(ctx); err == nil && errors.Is(cause, jobs.ErrInUse) {
-		return exit(exitJournal, cause)
+	var je *jobs.Error
+	switch {
+	case errors.Is(context.Cause(ctx), jobs.ErrInUse):
+		return exit(exitJournal, context.Cause(ctx))
+	case errors.As(err, &je):
+		return exit(exitJournal, err)
+	default:
+		return exit(exitConfig, err)
 	}
-	if err != nil {
-		return exit(exitConfig, redacted(c, err))
-	}
-	log.Info("syncd has stopped")
-	return nil
 }
 
-// signals ends ctx at the first SIGTERM or SIGINT and the process at the second.
-func signals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+// twice is how long after a first signal a second one is taken for the same: a
+// terminal, timeout(1) and some supervisors send it to the process and to its
+// group.
+const twice = 500 * time.Millisecond
+
+// signals ends ctx at the first SIGTERM or SIGINT and the process at the second,
+// and says so before.
+func signals(ctx context.Context, first, second func(os.Signal)) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		select {
 		case s := <-ch:
-			log.Info("stopping; writes under way finish, a second signal ends them", "signal", s.String())
+			first(s)
 			cancel()
 		case <-ctx.Done():
 			return
 		}
-		s := <-ch
-		log.Warn("ended at once; writes under way are found out about at the next start", "signal", s.String())
-		os.Exit(128 + int(s.(syscall.Signal)))
+		at := time.Now()
+		for s := range ch {
+			if time.Since(at) >= twice {
+				second(s)
+				os.Exit(128 + int(s.(syscall.Signal)))
+			}
+		}
 	}()
 	return ctx, func() { signal.Stop(ch); cancel() }
 }
@@ -137,16 +184,8 @@ func lost(e jobs.Engine) <-chan struct{} {
 	return nil
 }
 
-// watch tells systemd how it goes, and acts on SIGHUP and on the loss of the journal.
-func (s *service) watch(ctx context.Context, hup <-chan os.Signal, lost <-chan struct{}, lose context.CancelCauseFunc) {
-	every, err := systemd.SdWatchdogEnabled(false)
-	if err != nil {
-		s.log.Warn("the watchdog setting of systemd cannot be read", "error", err)
-	}
-	// Readiness is looked for often until it has been told once.
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	told := false
+// obey acts on SIGHUP and on the loss of the journal.
+func (s *service) obey(ctx context.Context, hup <-chan os.Signal, lost <-chan struct{}, lose context.CancelCauseFunc) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,71 +196,75 @@ func (s *service) watch(ctx context.Context, hup <-chan os.Signal, lost <-chan s
 			return
 		case <-hup:
 			s.reread(ctx)
-		case <-tick.C:
-			if s.ready(ctx) != nil {
-				continue
-			}
-			if !told {
-				notify(s.log, systemd.SdNotifyReady)
-				told = true
-				tick.Reset(max(every/3, time.Second))
-			}
-			if every > 0 {
-				notify(s.log, systemd.SdNotifyWatchdog)
-			}
 		}
-	}
-}
-
-func notify(log *slog.Logger, state string) {
-	if _, err := systemd.SdNotify(false, state); err != nil {
-		log.Warn("telling systemd failed", "error", err)
 	}
 }
 
 // reread takes the configuration anew, or keeps the old one when it has mistakes.
 func (s *service) reread(ctx context.Context) {
-	notify(s.log, systemd.SdNotifyReloading+fmt.Sprintf("\nMONOTONIC_USEC=%d", monotonic()))
-	defer notify(s.log, systemd.SdNotifyReady)
+	s.notifyReloading()
+	defer s.notifyReady()
 	c, err := s.app.load()
 	if err != nil {
-		s.log.Error("the new configuration has mistakes; the old one stays", "problems", err.Error())
+		s.log.Error("the new configuration has mistakes; the old one stays", problems(err)...)
 		return
 	}
-	if c.Journal.Describe() != s.config.Journal.Describe() || c.Listen != s.config.Listen || c.Log != s.config.Log {
+	if c.Journal.Describe() != s.config.Journal.Describe() || c.Listen != s.config.Listen || c.Log.Level != s.config.Log.Level ||
+		c.Log.Format != s.config.Log.Format && !s.app.json {
 		s.log.Warn("journal, listen and log are read at start only; restart syncd for a change of them")
 	}
-	s.secrets.add(c)
 	plan, err := daemon.PlanOf(c, s.journal.Now())
 	if err != nil {
 		s.log.Error("the new configuration cannot be run; the old one stays", "error", err)
 		return
 	}
+	s.log.Info("the configuration was read again; writes under way finish first", "config", c.Path)
+	done := make(chan error, 1)
 	select {
-	case s.reload <- plan:
-		s.log.Info("configuration read again", "config", filepath.Clean(c.Path))
+	case s.reload <- daemon.Reload{Plan: plan, Done: done}:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done: // the daemon has said what came of it
 	case <-ctx.Done():
 	}
 }
 
-// monotonic is the time systemd compares reloads by, in microseconds.
-func monotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0
+// problems are the mistakes of a configuration, for the log: all of them, one
+// attribute each, because a text of several lines is hard to read there.
+func problems(err error) []any {
+	var es *config.Errors
+	if !errors.As(err, &es) {
+		return []any{"error", err}
 	}
-	return ts.Nano() / 1000
+	lines := make([]string, len(es.Problems))
+	for i, p := range es.Problems {
+		lines[i] = p.String()
+	}
+	return []any{"mistakes", len(lines), "list", lines}
 }
 
 // ready says whether the daemon does its work.
 func (s *service) ready(ctx context.Context) error {
-	if !s.daemon.Running() {
-		return errors.New("starting or stopping")
+	select {
+	case <-s.stopping:
+		return errors.New("stopping")
+	default:
 	}
-	if _, err := s.journal.Clients(ctx); err != nil {
-		return errors.New("the journal cannot be read; see the log")
+	if !s.daemon.Running() {
+		return errors.New("starting")
+	}
+	if s.readable(ctx) != nil {
+		return errors.New("the journal cannot be read")
 	}
 	return nil
+}
+
+// readable says whether the journal answers.
+func (s *service) readable(ctx context.Context) error {
+	_, err := s.journal.Clients(ctx)
+	return err
 }
 
 // clients tells the metrics of the clients' gates.

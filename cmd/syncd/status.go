@@ -16,13 +16,14 @@ import (
 
 	"syncd/config"
 	"syncd/jobs"
+	"syncd/ratelimit"
 )
 
 // statusJSON is what status --json prints; docs/cli.md describes it.
 type statusJSON struct {
 	At       time.Time      `json:"at"`
 	Journal  string         `json:"journal"`
-	Daemon   string         `json:"daemon"` // running, not reachable, or unknown
+	Daemon   string         `json:"daemon"`
 	Flows    []flowStatus   `json:"flows"`
 	Clients  []clientStatus `json:"clients"`
 	Totals   totals         `json:"totals"`
@@ -68,9 +69,10 @@ func (a *app) statusCmd() *cobra.Command {
 		Use:   "status",
 		Short: "Show flows, clients and jobs at a glance",
 		Long: `status reads the journal and shows where every flow and client stands. It exits
-with 1 when something needs a person: dead letters, a paused client, colliding
-records, a journal that warns of itself.`,
-		Args: cobra.NoArgs,
+with 1 when something needs a person: dead letters, a client that is suspended
+or that a person paused, colliding records, a journal that warns of itself, a
+daemon that does not answer on its listen address.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}
 }
@@ -80,14 +82,14 @@ func (a *app) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j, e, err := a.journal(ctx, c, reading)
+	j, e, err := a.journal(ctx, c, reading, quiet())
 	if err != nil {
 		return err
 	}
 	defer j.Close()
 	o, err := j.Overview(ctx)
 	if err != nil {
-		return exit(exitJournal, redacted(c, err))
+		return exit(exitJournal, err)
 	}
 	s := statusOf(c, o)
 	s.Journal, s.Daemon = j.Describe(), daemonState(ctx, c.Listen)
@@ -95,6 +97,9 @@ func (a *app) status(ctx context.Context) error {
 		Warnings(ctx context.Context) []string
 	}); ok {
 		s.Warnings = append(s.Warnings, w.Warnings(ctx)...)
+	}
+	for i := range s.Clients {
+		s.Clients[i].Evidence = a.secrets.cut(s.Clients[i].Evidence)
 	}
 	if a.json {
 		err = printJSON(a.out, s)
@@ -108,10 +113,13 @@ func (a *app) status(ctx context.Context) error {
 }
 
 func (s *statusJSON) finding() bool {
-	if s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 {
+	if s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
 		return true
 	}
-	return slices.ContainsFunc(s.Clients, func(c clientStatus) bool { return c.Paused != "" })
+	// Quotas and outages end by themselves.
+	return slices.ContainsFunc(s.Clients, func(c clientStatus) bool {
+		return c.Paused == ratelimit.ReasonSuspended || c.Paused == ratelimit.ReasonOperator
+	})
 }
 
 // statusOf sums the journal's counts up by flow.
@@ -188,11 +196,19 @@ func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
 	slices.SortFunc(s.Clients, func(x, y clientStatus) int { return strings.Compare(x.Client, y.Client) })
 }
 
+// What status says of the daemon.
+const (
+	daemonRuns     = "running"
+	daemonNotReady = "not ready"
+	daemonAway     = "not reachable"
+	daemonUnknown  = "unknown" // no listen address
+)
+
 // daemonState asks the daemon on the listen address whether it is ready.
 func daemonState(ctx context.Context, listen string) string {
 	host, port, err := net.SplitHostPort(listen)
-	if err != nil || listen == "" {
-		return "unknown"
+	if err != nil {
+		return daemonUnknown
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -201,21 +217,27 @@ func daemonState(ctx context.Context, listen string) string {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {
-		return "unknown"
+		return daemonUnknown
 	}
-	resp, err := http.DefaultClient.Do(req)
+	// Its own transport, which asks no proxy.
+	tr := &http.Transport{DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: tr}).Do(req)
 	if err != nil {
-		return "not reachable"
+		return daemonAway
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return "not ready"
+		return daemonNotReady
 	}
-	return "running"
+	return daemonRuns
 }
 
 func (s *statusJSON) print(w io.Writer) error {
-	fmt.Fprintf(w, "journal %s\ndaemon  %s\n\n", s.Journal, s.Daemon)
+	daemon := s.Daemon
+	if daemon == daemonUnknown {
+		daemon = "not known, because listen is off"
+	}
+	fmt.Fprintf(w, "journal  %s\ndaemon   %s\n\n", s.Journal, daemon)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tWHY OPEN OR DEAD")
 	for _, f := range s.Flows {
@@ -223,28 +245,28 @@ func (s *statusJSON) print(w io.Writer) error {
 		if !f.Configured {
 			name += " (not configured)"
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", name, f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,
-			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), reasons(f))
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", clean(name), f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,
+			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), dash(whyOpen(f)))
 	}
 	fmt.Fprintln(tw)
 	fmt.Fprintln(tw, "CLIENT\tRUNNING\tGATE\tUNTIL\tEVIDENCE")
 	for _, c := range s.Clients {
-		gate, until := "open", ""
+		gate, until := "open", "-"
 		if c.Paused != "" {
 			gate, until = "paused ("+c.Paused+")", c.PausedUntil.Format(time.RFC3339)
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", c.Client, c.Running, gate, until, clean(c.Evidence))
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", c.Client, c.Running, gate, until, dash(clean(c.Evidence)))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	for _, n := range s.Warnings {
-		fmt.Fprintln(w, "\nwarning:", n)
+		fmt.Fprintln(w, "\nwarning:", clean(n))
 	}
 	return nil
 }
 
-func reasons(f flowStatus) string {
+func whyOpen(f flowStatus) string {
 	var out []string
 	for _, m := range []map[string]int64{f.Waiting, f.DeadBy} {
 		keys := make([]string, 0, len(m))

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"syncd/connectors"
+	"syncd/jobs"
+	"syncd/jobs/sqlite"
+)
+
+// seeded is one job in each place where a job can stand, as the flows of the
+// scripts have them: orders can be read again at their source, files cannot.
+// Ages are hours and half a minute, so that a slow run shows the same.
+func seeded(now time.Time) []jobs.Row {
+	ago := func(hours int) time.Time { return now.Add(-time.Duration(hours)*time.Hour - 30*time.Second) }
+	later := now.Add(5*time.Hour + 30*time.Second)
+	var rows []jobs.Row
+	row := func(flow, key string, state jobs.State, reason jobs.Reason, set func(*jobs.Row)) {
+		r := jobs.Row{RowID: jobs.RowID{Flow: flow, Key: key}, Client: "erp", Entity: "order", SourceID: "src-" + key,
+			State: state, Reason: reason, Generation: 2, Desired: connectors.Stamp{Version: 1795000000000000, Observed: ago(4)},
+			ChangedAt: ago(5), ReadAt: ago(4), Hash: jobs.HashBody([]byte(key)), Body: json.RawMessage(`{"ref":"` + strconv.Itoa(len(key)) + `","name":"Ada"}`),
+			Attempt: 3, Tries: 1, LastAt: ago(3)}
+		switch state {
+		case jobs.Done:
+			r.AppliedGeneration, r.AppliedAt, r.AppliedHash, r.LastClass = 2, ago(3), r.Hash, connectors.Applied
+		case jobs.Ready:
+			r.OpenSince, r.DueAt = ago(2), ago(1)
+		}
+		if set != nil {
+			set(&r)
+		}
+		rows = append(rows, r)
+	}
+	last := func(c connectors.Class, code, message string) func(*jobs.Row) {
+		return func(r *jobs.Row) { r.LastClass, r.LastCode, r.LastMessage = c, code, message }
+	}
+	and := func(sets ...func(*jobs.Row)) func(*jobs.Row) {
+		return func(r *jobs.Row) {
+			for _, s := range sets {
+				s(r)
+			}
+		}
+	}
+	doubt := func(r *jobs.Row) { r.UnresolvedAt = ago(3) }
+	due := func(r *jobs.Row) { r.DueAt = later }
+
+	row("orders", "done", jobs.Done, "", nil)
+	row("orders", "done/with/slashes", jobs.Done, "", nil)
+	row("orders", "done-stale", jobs.Done, "", last(connectors.Stale, "newer_version", ""))
+	row("orders", "done-gone", jobs.Done, jobs.ReasonIgnored, func(r *jobs.Row) { r.Gone = true })
+	row("orders", "done-frozen", jobs.Done, jobs.ReasonIgnored, last(connectors.Frozen, "posted", "the invoice is posted"))
+	row("orders", "done-superseded", jobs.Done, jobs.ReasonSuperseded, nil)
+	row("orders", "done-discarded", jobs.Done, jobs.ReasonDiscarded, nil)
+	row("orders", "done-discarded-in-doubt", jobs.Done, jobs.ReasonDiscarded, doubt)
+	row("orders", "done-renamed", jobs.Done, jobs.ReasonRenamed, nil)
+	row("orders", "done-expired", jobs.Done, jobs.ReasonExpired, last(connectors.Expired, "max_age", "older than max_age 1h0m0s"))
+	row("orders", "dead-failed", jobs.Dead, jobs.ReasonFailed, last(connectors.Invalid, "http_422", "price must not be negative"))
+	row("orders", "dead-escape\x1b[31m\u202eevil", jobs.Dead, jobs.ReasonFailed, last(connectors.Invalid, "http_422", "no \x1b]0;owned\x07 way\r\nreally"))
+	row("orders", "dead-expired", jobs.Dead, jobs.ReasonExpired, last(connectors.Expired, "max_age", "older than max_age 1h0m0s"))
+	row("files", "dead-expired", jobs.Dead, jobs.ReasonExpired, last(connectors.Expired, "max_age", "older than max_age 1h0m0s and its source cannot be asked for one record"))
+	row("orders", "@dead-mapping", jobs.Dead, jobs.ReasonMapping, last(connectors.Invalid, "mapping", "price is missing"))
+	row("orders", "dead-renamed", jobs.Dead, jobs.ReasonRenamed, last(connectors.Invalid, "renamed", "the source record had the key old and now has dead-renamed; say on_rename: rename or recreate in flow orders, then replay this row"))
+	row("orders", "held", jobs.Held, "", and(last(connectors.Unknown, "timeout", "no answer within 30s"), doubt))
+	row("orders", "ready", jobs.Ready, "", func(r *jobs.Row) { r.Attempt = 0 })
+	row("orders", "ready-retry", jobs.Ready, jobs.ReasonRetry, and(last(connectors.Transient, "connect", "connection refused"), due))
+	row("orders", "ready-in-doubt", jobs.Ready, jobs.ReasonUnresolved, and(last(connectors.Unknown, "timeout", "no answer within 30s"), doubt, due))
+	row("orders", "ready-throttled", jobs.Ready, jobs.ReasonThrottled, and(last(connectors.Throttled, "http_429", "429 Retry-After: 60"), due))
+	row("orders", "ready-auth", jobs.Ready, jobs.ReasonAuth, and(last(connectors.Auth, "http_401", ""), due))
+	row("orders", "ready-waiting", jobs.Ready, jobs.ReasonWaiting, and(last(connectors.Waiting, "reference", ""), due,
+		func(r *jobs.Row) { r.WaitEntity, r.WaitKey = "customer", "C-1" }))
+	row("orders", "ready-refresh", jobs.Ready, jobs.ReasonRefresh, and(last(connectors.Expired, "max_age", "older than max_age 1h0m0s"), due))
+	row("gone-flow", "no-flow", jobs.Ready, "", nil)
+	row("orders", "running", jobs.Ready, "", nil)
+	return rows
+}
+
+// cmdSeed makes a journal with a job in each place: seed FILE [paused].
+func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: seed FILE [paused] [many]")
+	}
+	opt := map[string]bool{}
+	for _, a := range args[1:] {
+		opt[a] = true
+	}
+	ts.Check(seed(ts.MkAbs(args[0]), opt["paused"], opt["many"]))
+}
+
+func seed(path string, paused, many bool) error {
+	ctx := context.Background()
+	e, err := sqlite.Open(ctx, path, sqlite.Options{Exclusive: true})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	now := e.Now()
+	err = e.Update(ctx, func(tx jobs.Tx) error {
+		rows := seeded(now)
+		if many {
+			rows = nil
+			for i := range 25 {
+				rows = append(rows, jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: fmt.Sprintf("it's %02d/x", i)}, Client: "erp", Entity: "order", State: jobs.Done,
+					Generation: 1, AppliedGeneration: 1, AppliedAt: now, Hash: []byte{1}, LastAt: now, LastClass: connectors.Applied})
+			}
+		}
+		if err := tx.PutRows(ctx, rows); err != nil {
+			return err
+		}
+		if err := tx.PutLinks(ctx, "erp", []jobs.Link{{EntityKey: jobs.EntityKey{Entity: "order", Key: "done"}, Link: "4711", SeenAt: now}}); err != nil {
+			return err
+		}
+		id := jobs.RowID{Flow: "orders", Key: "dead-failed"}
+		if err := tx.AddAttempts(ctx, []jobs.Attempt{
+			{RowID: id, Number: 2, Generation: 1, At: now.Add(-4 * time.Hour), Class: connectors.Transient, Code: "connect", Message: "connection refused"},
+			{RowID: id, Number: 3, Generation: 2, At: now.Add(-3 * time.Hour), Class: connectors.Invalid, Code: "http_422", Message: "price must not be negative"},
+		}); err != nil {
+			return err
+		}
+		if err := tx.PutContender(ctx, jobs.Contender{RowID: id, SourceID: "src-other", Since: now, Hash: []byte{2}, Body: json.RawMessage(`{}`)}); err != nil {
+			return err
+		}
+		if many {
+			return nil
+		}
+		if err := tx.AddClaim(ctx, jobs.Claim{ID: "c1", Client: "erp", Owner: "somebody", At: now.Add(-2*time.Hour - 30*time.Second), Open: 1,
+			Jobs: []jobs.ClaimedJob{{RowID: jobs.RowID{Flow: "orders", Key: "running"}, Generation: 2, Attempt: 4}}}); err != nil {
+			return err
+		}
+		if !paused {
+			return nil
+		}
+		return errorsOf(
+			tx.PutClient(ctx, jobs.ClientState{Client: "erp", PausedUntil: now.Add(9*time.Hour + 30*time.Second), Reason: "suspended", Evidence: "credentials refused: http_401", Since: now.Add(-time.Hour)}),
+			tx.PutClient(ctx, jobs.ClientState{Client: "shop", PausedUntil: now.Add(7*time.Hour + 30*time.Second), Reason: "throttled", Evidence: "429 Retry-After: 25200", Since: now.Add(-time.Hour)}))
+	})
+	return err
+}
+
+func errorsOf(errs ...error) error {
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// TestSeedHasEveryReason keeps the scripts' jobs complete when a reason is added.
+func TestSeedHasEveryReason(t *testing.T) {
+	have := map[jobs.Reason]bool{}
+	for _, r := range seeded(time.Now()) {
+		have[r.Reason] = true
+	}
+	for _, r := range reasons() {
+		if !have[r] {
+			t.Errorf("no job of the scripts shows the reason %q", r)
+		}
+	}
+}
