@@ -26,13 +26,23 @@ type encoder struct {
 
 // record writes one record and returns its own copy of the bytes.
 func (e *encoder) record(m map[string]any) ([]byte, []Ref, error) {
-	e.buf, e.keys, e.path = e.buf[:0], e.keys[:0], nil
-	e.refs = refSet{}
+	e.buf, e.path, e.refs = e.buf[:0], nil, refSet{}
+	defer e.forget()
 	if err := e.object(m, 0); err != nil {
 		slices.Reverse(e.path)
 		return nil, nil, &Error{Stage: stageRecord, Path: joinPath(e.path), Msg: err.Error()}
 	}
 	return slices.Clone(e.buf), e.refs.list, nil
+}
+
+// forget drops what would keep an event, or the memory of a large one, alive
+// until the next.
+func (e *encoder) forget() {
+	clear(e.keys[:cap(e.keys)])
+	e.keys = e.keys[:0]
+	if cap(e.buf) > 64<<10 {
+		e.buf = nil
+	}
 }
 
 // joinPath joins the parts of a path, and cuts one that is longer than helps.

@@ -41,7 +41,8 @@ func (r *run) find(re, flags any) (p *regexp.Regexp, all bool, err error) {
 			return nil, false, err
 		}
 		if len(r.patterns) < maxCached {
-			r.patterns[key] = p
+			// copied, because a pattern may be a part of an event
+			r.patterns[pattern{strings.Clone(text), strings.Clone(flagText)}] = p
 		}
 	}
 	return p, strings.Contains(flagText, "g"), nil

@@ -98,7 +98,7 @@ func (r *run) zone(v any) (*time.Location, error) {
 	}
 	loc, err := zoneArg(v)
 	if err == nil && len(r.zones) < maxCached {
-		r.zones[name] = loc
+		r.zones[strings.Clone(name)] = loc
 	}
 	return loc, err
 }
