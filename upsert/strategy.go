@@ -24,7 +24,6 @@ type Strategy struct {
 	Panicked func(op string, j *jobs.Job, value any, stack []byte)
 
 	flow   *jobs.Flow
-	entity connectors.Entity
 	info   connectors.EntityInfo
 	links  Links
 	now    func() time.Time
@@ -45,7 +44,7 @@ type Strategy struct {
 //
 // The flow's SettleTime counts; where it is 0, the entity's.
 func New(f *jobs.Flow, e connectors.Entity, links Links, now func() time.Time) (*Strategy, error) {
-	s := &Strategy{flow: f, entity: e, info: e.Info(), links: links, now: now, settle: f.SettleTime}
+	s := &Strategy{flow: f, info: e.Info(), links: links, now: now, settle: f.SettleTime}
 	if s.settle == 0 {
 		s.settle = s.info.SettleTime
 	}
