@@ -144,7 +144,7 @@ func TestMemoryIsLimited(t *testing.T) {
 		}
 		_, err = in.mapEvent(context.Background(), []byte("0"), Meta{})
 		runtime.ReadMemStats(&m)
-		if err == nil || err.Error() != want || m.HeapAlloc > 800<<20 {
+		if err == nil || err.Error() != want || m.HeapAlloc > 900<<20 {
 			t.Errorf("%s: %v with %d MiB in use", program, err, m.HeapAlloc>>20)
 		}
 		runtime.KeepAlive(in)
