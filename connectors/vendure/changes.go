@@ -19,7 +19,7 @@ const lastYear = "9999-12-31T00:00:00.000Z"
 // millisecond, and begun again when rows have left it.
 func (s *source) changes(ctx context.Context, k *kind, c *cursor, limit int) (connectors.Page, error) {
 	name, from := k.times[c.Pass], max(c.Time[c.Pass], c.At)
-	options := map[string]any{"take": limit, "filter": merge(k.where, window(name, c, from)), "sort": map[string]any{name: "ASC", "id": "ASC"}}
+	options := map[string]any{"take": limit, "filter": merge(k.where, window(name, c, from)), "sort": ascending(name)}
 	if c.Skip > 0 {
 		options["skip"] = c.Skip
 	}

@@ -36,7 +36,7 @@ func (s *source) sweep(ctx context.Context, k *kind, c *cursor, marks *lease, li
 		take = min(5*limit, mostLight)
 	}
 	options := map[string]any{"take": take, "filter": merge(k.where, map[string]any{k.fixed: map[string]any{"after": stampText(c.Sweep - 1)}}),
-		"sort": map[string]any{k.fixed: "ASC", "id": "ASC"}}
+		"sort": ascending(k.fixed)}
 	if c.Skip > 0 {
 		options["skip"] = c.Skip
 	}
@@ -143,4 +143,11 @@ func (s *source) advanceSweep(k *kind, c *cursor, marks *lease, page lightPage, 
 		return
 	}
 	c.Skip += n
+}
+
+// ascending asks for a listing sorted by a field, then by id. The shop sorts by
+// the members in their order, which a map would not keep: encoded, its names
+// are sorted, and id would come before updatedAt.
+func ascending(name string) json.RawMessage {
+	return json.RawMessage(`{"` + name + `":"ASC","id":"ASC"}`)
 }
