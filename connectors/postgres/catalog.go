@@ -1,0 +1,195 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// table is what the database's catalog says of one table or view.
+type table struct {
+	tableName
+	oid     uint32
+	kind    byte // pg_class.relkind
+	columns map[string]*column
+	order   []*column // as the table has them
+	uniques []unique
+	refs    []reference
+	may     map[string]bool // SELECT, INSERT, UPDATE, DELETE, on the table or on some column
+}
+
+// column is one column of a table.
+type column struct {
+	name       string
+	typ        string // what to cast a text to: the type without length or precision, because a cast to these cuts and rounds silently
+	oid        uint32 // of that type
+	elem       uint32 // of an array type: its elements' type
+	mod        int32  // the length or precision, as pg_attribute.atttypmod; -1 for none
+	shown      string // the type as people write it
+	notNull    bool
+	hasDefault bool
+	identity   bool
+	generated  bool
+}
+
+// unique is a unique index that covers columns.
+type unique struct {
+	name      string
+	columns   []string
+	predicate string // of a partial index, as SQL; "" for all rows
+	nulls     bool   // NULLS NOT DISTINCT
+	immediate bool   // not a deferrable constraint, which cannot be the arbiter of an upsert
+}
+
+// reference is a foreign key.
+type reference struct {
+	columns []string
+	target  uint32 // the referred table's oid
+	to      []string
+}
+
+// missingTable is the error for a table that is not there, or not to be seen.
+type missingTable struct{ tableName }
+
+func (m missingTable) Error() string {
+	return fmt.Sprintf("there is no table %s, or no right to see it; create it, or GRANT USAGE on its schema", m.tableName)
+}
+
+// loadTable reads the catalog. Privileges of single columns count as privileges here; a write that lacks one is refused by the server.
+func loadTable(ctx context.Context, tx pgx.Tx, name tableName) (*table, error) {
+	t := &table{tableName: name, columns: map[string]*column{}, may: map[string]bool{}}
+	const find = `SELECT c.oid, c.relkind::text,
+  has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT'),
+  has_table_privilege(c.oid, 'UPDATE') OR has_any_column_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p', 'v', 'm', 'f')`
+	var kind string
+	var sel, ins, upd, del bool
+	err := tx.QueryRow(ctx, find, name.schema, name.name).Scan(&t.oid, &kind, &sel, &ins, &upd, &del)
+	if err == pgx.ErrNoRows {
+		return nil, missingTable{name}
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.kind = kind[0]
+	t.may["SELECT"], t.may["INSERT"], t.may["UPDATE"], t.may["DELETE"] = sel, ins, upd, del
+	for _, load := range []func(context.Context, pgx.Tx) error{t.loadColumns, t.loadUniques, t.loadReferences} {
+		if err := load(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// loadColumns reads the columns. A domain is followed to the type it is made of: a cast to the domain itself would cut texts to its length.
+func (t *table) loadColumns(ctx context.Context, tx pgx.Tx) error {
+	const sql = `WITH RECURSIVE cols AS (
+  SELECT a.attnum, a.attname, a.attnotnull, a.atthasdef, a.attidentity <> '' AS ident, a.attgenerated <> '' AS gen, a.atttypid, a.atttypmod
+  FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
+), base AS (
+  SELECT attnum, atttypid AS typ, atttypmod AS mod, 0 AS depth FROM cols
+  UNION ALL
+  SELECT b.attnum, y.typbasetype, CASE WHEN b.mod < 0 THEN y.typtypmod ELSE b.mod END, b.depth + 1
+  FROM base b JOIN pg_catalog.pg_type y ON y.oid = b.typ WHERE y.typtype = 'd'
+)
+SELECT DISTINCT ON (c.attnum) c.attname::text, pg_catalog.format_type(b.typ, -1), b.typ, CASE WHEN y.typcategory = 'A' THEN y.typelem ELSE 0 END,
+  b.mod, pg_catalog.format_type(c.atttypid, c.atttypmod), c.attnotnull, c.atthasdef, c.ident, c.gen
+FROM cols c JOIN base b USING (attnum) JOIN pg_catalog.pg_type y ON y.oid = b.typ ORDER BY c.attnum, b.depth DESC`
+	rows, err := tx.Query(ctx, sql, t.oid)
+	if err != nil {
+		return err
+	}
+	t.order, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (*column, error) {
+		c := &column{}
+		return c, r.Scan(&c.name, &c.typ, &c.oid, &c.elem, &c.mod, &c.shown, &c.notNull, &c.hasDefault, &c.identity, &c.generated)
+	})
+	for _, c := range t.order {
+		t.columns[c.name] = c
+	}
+	return err
+}
+
+// loadUniques reads the unique indexes that cover plain columns.
+func (t *table) loadUniques(ctx context.Context, tx pgx.Tx) error {
+	// The row as JSON hides that indnullsnotdistinct is only there since version 15.
+	const sql = `SELECT c.relname::text, ARRAY(SELECT a.attname::text FROM generate_series(0, i.indnkeyatts - 1) k
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k] ORDER BY k),
+  coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), ''), coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false), i.indimmediate
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indexprs IS NULL ORDER BY i.indpred IS NOT NULL, c.relname`
+	rows, err := tx.Query(ctx, sql, t.oid)
+	if err != nil {
+		return err
+	}
+	t.uniques, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (u unique, err error) {
+		return u, r.Scan(&u.name, &u.columns, &u.predicate, &u.nulls, &u.immediate)
+	})
+	return err
+}
+
+func (t *table) loadReferences(ctx context.Context, tx pgx.Tx) error {
+	const sql = `SELECT f.confrelid,
+  ARRAY(SELECT a.attname::text FROM unnest(f.conkey) WITH ORDINALITY k(n, o) JOIN pg_catalog.pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.n ORDER BY k.o),
+  ARRAY(SELECT a.attname::text FROM unnest(f.confkey) WITH ORDINALITY k(n, o) JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.n ORDER BY k.o)
+FROM pg_catalog.pg_constraint f WHERE f.conrelid = $1 AND f.contype = 'f' ORDER BY f.conname`
+	rows, err := tx.Query(ctx, sql, t.oid)
+	if err != nil {
+		return err
+	}
+	t.refs, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (f reference, err error) {
+		return f, r.Scan(&f.target, &f.columns, &f.to)
+	})
+	return err
+}
+
+// uniqueOver finds the index that makes columns unique, in whatever order it has them; one that holds for all rows before a partial one. near
+// is one that would do but for something, for the error.
+func (t *table) uniqueOver(columns []string) (found, near *unique) {
+	for i, u := range t.uniques {
+		if !sameSet(u.columns, columns) {
+			continue
+		}
+		if u.immediate {
+			return &t.uniques[i], nil
+		}
+		near = &t.uniques[i]
+	}
+	return nil, near
+}
+
+func sameSet(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			return false
+		}
+	}
+	return true
+}
+
+// pick finds columns by name.
+func (t *table) pick(names []string) ([]*column, error) {
+	var cs []*column
+	for _, n := range names {
+		c := t.columns[n]
+		if c == nil {
+			return nil, missingColumn{t.tableName, n}
+		}
+		cs = append(cs, c)
+	}
+	return cs, nil
+}
+
+// missingColumn is the error for a column that the configuration names and the table lacks.
+type missingColumn struct {
+	tableName
+	column string
+}
+
+func (m missingColumn) Error() string {
+	return fmt.Sprintf("the table %s has no column %s; add it, or name another", m.tableName, m.column)
+}

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"syncd/connectors"
+	"syncd/ratelimit"
+)
+
+// db runs transactions, each behind the client's gate.
+type db struct {
+	pool     *pgxpool.Pool
+	env      connectors.Env
+	settings *Settings
+
+	mu     sync.Mutex
+	tables map[tableName]cached
+}
+
+// cached is a table's catalog entry, or why there is none.
+type cached struct {
+	table *table
+	err   error
+	at    time.Time
+}
+
+// rereadAfter is how old a catalog entry must be to be read again because a record or the configuration does not fit it. It keeps a flood of
+// such records from asking for the catalog each time.
+const rereadAfter = 10 * time.Second
+
+// read runs f in a read-only transaction. Its error is a *failure or what f made of it.
+func (d *db) read(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
+	return d.run(ctx, true, f)
+}
+
+// write runs f in a transaction and commits it. What f returns rolls it back.
+func (d *db) write(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
+	return d.run(ctx, false, f)
+}
+
+func (d *db) run(ctx context.Context, readOnly bool, f func(ctx context.Context, tx pgx.Tx) error) error {
+	if err := d.env.Gate.Wait(ctx); err != nil {
+		return &failure{atGate, err}
+	}
+	if d.env.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.env.Timeout)
+		defer cancel()
+	}
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return d.failed(ctx, nil, &failure{connecting, err})
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: d.settings.begin(readOnly)})
+	if err != nil {
+		return d.failed(ctx, conn, &failure{working, err})
+	}
+	if err := f(ctx, tx); err != nil {
+		d.rollback(ctx, conn, tx)
+		return d.failed(ctx, conn, err)
+	}
+	if ctx.Err() != nil {
+		// Nothing is sent that could not be taken back.
+		d.rollback(ctx, conn, tx)
+		return &failure{working, ctx.Err()}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return d.failed(ctx, conn, &failure{committing, err})
+	}
+	d.env.Gate.Observe(ctx, ratelimit.Signal{Status: 200}, d.env.Now())
+	return nil
+}
+
+// rollback gives the connection back clean, or closes it, which makes the server roll back.
+func (d *db) rollback(ctx context.Context, conn *pgxpool.Conn, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+	defer cancel()
+	if err := tx.Rollback(ctx); err != nil {
+		_ = conn.Conn().Close(ctx)
+	}
+}
+
+// failed draws the consequences of an error for the pool and the gate.
+func (d *db) failed(ctx context.Context, conn *pgxpool.Conn, err error) error {
+	session, all := lost(err)
+	if session && conn != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+		defer cancel()
+		_ = conn.Conn().Close(closing)
+	}
+	if all {
+		d.pool.Reset()
+	}
+	if o := outcome(err); o.Class == connectors.Throttled {
+		d.env.Gate.Observe(ctx, ratelimit.Signal{Throttled: true, Evidence: o.Code}, d.env.Now())
+	}
+	return err
+}
+
+// table returns the catalog entry of a table; fresh asks for one that is not older than rereadAfter.
+func (d *db) table(ctx context.Context, name tableName, fresh bool) (*table, error) {
+	d.mu.Lock()
+	c, ok := d.tables[name]
+	d.mu.Unlock()
+	if ok && (c.err == nil && !fresh || d.env.Now().Sub(c.at) < rereadAfter) {
+		return c.table, c.err
+	}
+	var t *table
+	err := d.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		t, err = loadTable(ctx, tx, name)
+		return err
+	})
+	if _, missing := err.(missingTable); err != nil && !missing {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tables[name] = cached{t, err, d.env.Now()}
+	return t, err
+}
+
+// forget has the catalog read again, because the server says that it is not as we know it.
+func (d *db) forget(names ...tableName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range names {
+		delete(d.tables, n)
+	}
+}

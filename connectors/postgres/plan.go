@@ -1,0 +1,258 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// plan is an entity's configuration held against the database's catalog.
+type plan struct {
+	table  *table
+	key    []*column
+	link   []*column
+	fields map[string]*column // what a record's fields go to
+	index  *unique            // nil where no unique index covers the key
+
+	version, observed, epoch *column // nil without
+	gone                     *column
+	goneValue                string // "" for the time of the removal
+
+	children map[string]*childPlan
+}
+
+// childPlan is the plan of a collection inside a record.
+type childPlan struct {
+	name     string
+	table    *table
+	parent   []*column
+	to       []*column // the columns of the record's table that parent points at
+	key      []*column
+	index    *unique
+	replaces bool
+	fields   map[string]*column
+}
+
+// newPlan resolves an entity. tables gives catalog entries.
+func newPlan(e *Entity, tables func(tableName) (*table, error)) (*plan, error) {
+	t, err := namedTable(e.Table, tables)
+	if err != nil {
+		return nil, err
+	}
+	if t.kind != 'r' && t.kind != 'p' {
+		return nil, fmt.Errorf("%s is not a table; rows are upserted into tables only", t.tableName)
+	}
+	p := &plan{table: t, children: map[string]*childPlan{}}
+	if p.key, err = t.pick(e.Key); err == nil {
+		p.link, err = t.pick(e.Link)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(p.link) == 0 {
+		p.link = p.key
+	}
+	if err := p.own(e); err != nil {
+		return nil, err
+	}
+	if e.Unique {
+		if p.index, err = arbiter(t, e.Key); err != nil {
+			return nil, err
+		}
+	}
+	if p.fields, err = fieldColumns(t, e.Columns, p.version, p.observed, p.epoch); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Children)) {
+		if p.children[name], err = newChildPlan(name, e.Children[name], p, tables); err != nil {
+			return nil, fmt.Errorf("children %s: %w", name, err)
+		}
+		delete(p.fields, name)
+	}
+	return p, nil
+}
+
+func namedTable(text string, tables func(tableName) (*table, error)) (*table, error) {
+	name, err := parseTable(text)
+	if err != nil {
+		return nil, err
+	}
+	return tables(name)
+}
+
+// own finds the columns that syncd keeps for itself.
+func (p *plan) own(e *Entity) error {
+	for _, w := range []struct {
+		name  string
+		to    **column
+		types []uint32
+		what  string
+	}{
+		{e.Version, &p.version, []uint32{pgtype.Int8OID}, "bigint, since versions are microseconds or other large numbers"},
+		{e.Observed, &p.observed, []uint32{pgtype.TimestamptzOID}, "timestamptz"},
+		{e.SourceEpoch, &p.epoch, []uint32{pgtype.Int8OID, pgtype.Int4OID}, "bigint or integer"},
+		{e.Gone.Column, &p.gone, nil, ""},
+	} {
+		if w.name == "" {
+			continue
+		}
+		c := p.table.columns[w.name]
+		switch {
+		case c == nil:
+			return missingColumn{p.table.tableName, w.name}
+		case c.generated:
+			return fmt.Errorf("the column %s of %s is generated and cannot be set", w.name, p.table.tableName)
+		case w.types != nil && !slices.Contains(w.types, c.oid):
+			return fmt.Errorf("the column %s of %s is %s; it must be %s", w.name, p.table.tableName, c.shown, w.what)
+		}
+		*w.to = c
+	}
+	if p.gone == nil {
+		return nil
+	}
+	v := e.Gone.Value
+	switch p.gone.oid {
+	case pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID:
+		if v != "" {
+			return fmt.Errorf("gone.value is for the column %s, which is a time; take it out: it gets the time of the removal", p.gone.name)
+		}
+		return nil
+	case pgtype.BoolOID:
+		if v == "" {
+			v = "true"
+		}
+	}
+	if v == "" {
+		return fmt.Errorf("gone.value is missing: the column %s is %s, so say what marks a row as gone", p.gone.name, p.gone.shown)
+	}
+	p.goneValue = v
+	return nil
+}
+
+// arbiter finds the unique index that an upsert leans on.
+func arbiter(t *table, columns []string) (*unique, error) {
+	found, near := t.uniqueOver(columns)
+	if found == nil {
+		if near != nil {
+			return nil, fmt.Errorf("the unique constraint %s of %s is deferrable, which an upsert cannot use; make it NOT DEFERRABLE", near.name, t.tableName)
+		}
+		return nil, noIndex{t, columns}
+	}
+	return found, nil
+}
+
+// noIndex is the error for a key that nothing makes unique.
+type noIndex struct {
+	table   *table
+	columns []string
+}
+
+func (n noIndex) Error() string {
+	var quoted []string
+	for _, c := range n.columns {
+		quoted = append(quoted, quote(c))
+	}
+	return fmt.Sprintf("no unique index of %s covers exactly %s; run CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s)",
+		n.table.tableName, list(n.columns), n.table.quoted(), strings.Join(quoted, ", "))
+}
+
+// fieldColumns says which fields a record may have, and where they go.
+func fieldColumns(t *table, renames map[string]string, reserved ...*column) (map[string]*column, error) {
+	fields := make(map[string]*column, len(t.columns))
+	renamed := map[string]bool{}
+	for field, name := range renames {
+		c := t.columns[name]
+		if c == nil {
+			return nil, missingColumn{t.tableName, name}
+		}
+		fields[field], renamed[name] = c, true
+	}
+	for name, c := range t.columns {
+		if _, taken := fields[name]; !taken && !renamed[name] {
+			fields[name] = c
+		}
+	}
+	for field, c := range fields {
+		if slices.Contains(reserved, c) {
+			delete(fields, field)
+		}
+	}
+	return fields, nil
+}
+
+func newChildPlan(name string, c *Child, p *plan, tables func(tableName) (*table, error)) (*childPlan, error) {
+	t, err := namedTable(c.Table, tables)
+	if err != nil {
+		return nil, err
+	}
+	if t.kind != 'r' && t.kind != 'p' {
+		return nil, fmt.Errorf("%s is not a table", t.tableName)
+	}
+	cp := &childPlan{name: name, table: t, replaces: c.Mode != "keys"}
+	if cp.parent, err = t.pick(c.Parent); err == nil {
+		cp.key, err = t.pick(c.Key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if cp.to, err = cp.target(c, p); err != nil {
+		return nil, err
+	}
+	if cp.fields, err = fieldColumns(t, c.Columns); err != nil {
+		return nil, err
+	}
+	if len(cp.key) == 0 {
+		return cp, nil
+	}
+	cp.index, err = arbiter(t, append(slices.Clone(c.Parent), c.Key...))
+	var none noIndex
+	if errors.As(err, &none) {
+		// A key that is unique in the whole table will do as well.
+		if u, _ := t.uniqueOver(c.Key); u != nil {
+			cp.index, err = u, nil
+		}
+	}
+	return cp, err
+}
+
+// target finds what the parent columns point at: what their foreign key says, else the link if there is one, else the key.
+func (cp *childPlan) target(c *Child, p *plan) ([]*column, error) {
+	for _, ref := range cp.table.refs {
+		if ref.target != p.table.oid || !sameSet(ref.columns, c.Parent) {
+			continue
+		}
+		to := make([]string, len(c.Parent))
+		for i, name := range c.Parent {
+			to[i] = ref.to[slices.Index(ref.columns, name)]
+		}
+		return p.table.pick(to)
+	}
+	for _, to := range [][]*column{p.link, p.key} {
+		if len(to) == len(cp.parent) {
+			return to, nil
+		}
+	}
+	return nil, fmt.Errorf("parent has %d %s, and the record's key %d; name as many, or add a foreign key to %s",
+		len(cp.parent), plural(len(cp.parent), "column"), len(p.key), p.table.tableName)
+}
+
+// returned are the columns of a written row that have to be known: its key, its link, and what children point at.
+func (p *plan) returned() []*column {
+	cs := slices.Clone(p.key)
+	add := func(more []*column) {
+		for _, c := range more {
+			if !slices.Contains(cs, c) {
+				cs = append(cs, c)
+			}
+		}
+	}
+	add(p.link)
+	for _, name := range slices.Sorted(maps.Keys(p.children)) {
+		add(p.children[name].to)
+	}
+	return cs
+}
