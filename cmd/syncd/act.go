@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,6 +87,7 @@ func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []
 	for _, s := range got.Skipped {
 		out.Skipped = append(out.Skipped, skipped{s.RowID.String(), s.Why})
 	}
+	slices.SortFunc(out.Skipped, func(x, y skipped) int { return strings.Compare(x.Job, y.Job) })
 	if a.json {
 		err = printJSON(a.out, out)
 	} else {

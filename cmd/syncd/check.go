@@ -25,7 +25,7 @@ type checkJSON struct {
 	Flows    int           `json:"flows"`
 	Problems []string      `json:"problems"`
 	Remarks  []string      `json:"remarks"`
-	Live     []liveFinding `json:"live,omitempty"`
+	Live     []liveFinding `json:"live,omitzero"`
 }
 
 type liveFinding struct {
@@ -106,7 +106,11 @@ func verdictOf(fs []liveFinding) error {
 // remarks are what a person should know of a configuration that is right.
 func remarks(c *config.Config) []string {
 	var out []string
+	enabled := 0
 	for name, f := range c.Flows {
+		if f.Enabled {
+			enabled++
+		}
 		if f.To.Strategy == connectors.Lookup {
 			out = append(out, fmt.Sprintf("flow %s: strategy lookup creates a record once, unless someone else creates the same one between the search and the create", name))
 		}
@@ -116,6 +120,9 @@ func remarks(c *config.Config) []string {
 		if !f.Enabled {
 			out = append(out, fmt.Sprintf("flow %s: not enabled", name))
 		}
+	}
+	if enabled == 0 {
+		out = append(out, "no flow is enabled; syncd run has nothing to do")
 	}
 	slices.Sort(out)
 	return out
@@ -203,10 +210,17 @@ func used(plan *daemon.Plan, client string) (streams, entities []string) {
 	return streams, entities
 }
 
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
 func (a *app) printCheck(o checkJSON) {
-	fmt.Fprintf(a.out, "%s: %d clients and %d flows, no mistakes\n", o.Config, o.Clients, o.Flows)
+	fmt.Fprintf(a.out, "%s: %s and %s, no mistakes\n", o.Config, count(o.Clients, "client"), count(o.Flows, "flow"))
 	for _, r := range o.Remarks {
-		fmt.Fprintln(a.out, "note:", r)
+		fmt.Fprintln(a.out, "note:", clean(r))
 	}
 	for _, f := range o.Live {
 		mark, text := "ok", f.Text

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
 	"flag"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"syncd/internal/pgtest"
@@ -19,6 +25,9 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"syncd": main})
 }
+
+//go:embed testdata/syncd.yaml
+var scriptConfig string
 
 var update = flag.Bool("update", false, "rewrite the texts that scripts expect")
 
@@ -35,13 +44,20 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("UNSHARE", unshare)
 			e.Setenv("LC_ALL", "C.UTF-8")
+			// Scripts that need no configuration of their own take this one.
+			path := filepath.Join(e.WorkDir, "syncd.yaml")
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				return os.WriteFile(path, []byte(scriptConfig), 0o600)
+			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":  cmdCode,
 			"norm":  cmdNorm,
 			"seed":  cmdSeed,
+			"newer": cmdNewer,
 			"pg":    cmdPG,
+			"sql":   cmdSQL,
 			"taken": cmdTaken,
 			"serve": cmdServe,
 		},
@@ -73,6 +89,7 @@ var vary = []struct {
 	{regexp.MustCompile(`process \d+`), "process PID"},
 	{regexp.MustCompile(`process PID on \S+`), "process PID on HOST"},
 	{regexp.MustCompile(`/t_[0-9a-f]{16}`), "/DATABASE"},
+	{regexp.MustCompile(`PostgreSQL \d+\.\d+`), "PostgreSQL VERSION"},
 	{regexp.MustCompile(`go1\.[0-9.]+, \w+/\w+`), "GO, PLATFORM"},
 }
 
@@ -93,12 +110,58 @@ func cmdNorm(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }
 
-// cmdPG makes a PostgreSQL database: pg DATABASE_URL.
-func cmdPG(ts *testscript.TestScript, neg bool, args []string) {
+// cmdNewer makes a journal look as if a newer syncd had written it: newer FILE.
+func cmdNewer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: pg VARIABLE")
+		ts.Fatalf("usage: newer FILE")
 	}
-	ts.Setenv(args[0], pgtest.DSN(scriptTB{ts: ts}))
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer db.Close()
+	_, err = db.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)")
+	ts.Check(err)
+}
+
+// cmdPG makes a PostgreSQL database and names its URL: pg VARIABLE. With
+// "locked" the server is the script's own, and knows a user ann whose password
+// is right-password.
+func cmdPG(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: pg VARIABLE [locked]")
+	}
+	tb := scriptTB{ts: ts}
+	if len(args) == 1 {
+		ts.Setenv(args[0], pgtest.DSN(tb))
+		return
+	}
+	url := pgtest.Cluster(tb).DSN("ann")
+	statement(ts, url, "CREATE ROLE ann LOGIN PASSWORD 'right-password'")
+	var hba string
+	conn, err := pgx.Connect(context.Background(), url)
+	ts.Check(err)
+	defer conn.Close(context.Background())
+	ts.Check(conn.QueryRow(context.Background(), "SHOW hba_file").Scan(&hba))
+	rules, err := os.ReadFile(hba)
+	ts.Check(err)
+	ts.Check(os.WriteFile(hba, append([]byte("host all ann 127.0.0.1/32 scram-sha-256\n"), rules...), 0o600))
+	statement(ts, url, "SELECT pg_reload_conf()")
+	ts.Setenv(args[0], strings.Replace(url, "postgres@", "ann:WRONG-CANARY@", 1))
+}
+
+// cmdSQL runs a statement: sql URL STATEMENT.
+func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql URL STATEMENT")
+	}
+	statement(ts, args[0], args[1])
+}
+
+func statement(ts *testscript.TestScript, url, text string) {
+	conn, err := pgx.Connect(context.Background(), url)
+	ts.Check(err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), text)
+	ts.Check(err)
 }
 
 // cmdTaken takes a port until the script ends: taken ADDRESS.
@@ -119,6 +182,7 @@ type scriptTB struct {
 }
 
 func (s scriptTB) Helper()                           {}
+func (s scriptTB) Context() context.Context          { return context.Background() }
 func (s scriptTB) Cleanup(f func())                  { s.ts.Defer(f) }
 func (s scriptTB) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args...) }
 func (s scriptTB) Errorf(format string, args ...any) { s.ts.Fatalf(format, args...) }

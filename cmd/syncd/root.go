@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes, the same for every command; docs/cli.md describes them.
@@ -66,15 +67,13 @@ func execute(ctx context.Context, args []string, out, errw io.Writer) int {
 	root.SetOut(o)
 	root.SetErr(errw)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil || errors.Is(err, errSaid) {
+	switch {
+	case o.err != nil:
 		// A command whose output got lost has not done what it was asked for,
 		// whatever it found.
-		if o.err != nil {
-			fmt.Fprintln(errw, "syncd: write the output:", o.err)
-			return exitFinding
-		}
-	}
-	if err == nil {
+		fmt.Fprintln(errw, "syncd: write the output:", o.err)
+		return exitFinding
+	case err == nil:
 		return exitOK
 	}
 	code := exitFinding
@@ -85,6 +84,9 @@ func execute(ctx context.Context, args []string, out, errw io.Writer) int {
 	if !errors.Is(err, errSaid) {
 		fmt.Fprintln(errw, "syncd:", cleanText(a.secrets.cut(err.Error())))
 		if code == exitUsage {
+			if cmd.Name() == "help" {
+				cmd = cmd.Root()
+			}
 			fmt.Fprintf(errw, "how to call it: %s --help\n", cmd.CommandPath())
 		}
 	}
@@ -121,8 +123,11 @@ configuration, 4 the journal, 5 something could not be reached.`,
 		SilenceErrors: true,
 	})
 	root.SetVersionTemplate(versionText())
+	root.InitDefaultVersionFlag()
+	// Groups are runnable only to refuse, so their help shows no way to run them.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasSubCommands)}}", 1))
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit(exitUsage, err) })
+	root.SetFlagErrorFunc(flagError)
 	file := "./syncd.yaml"
 	for _, kv := range a.env {
 		if v, ok := strings.CutPrefix(kv, configEnv+"="); ok && v != "" {
@@ -150,12 +155,28 @@ configuration, 4 the journal, 5 something could not be reached.`,
 	return root
 }
 
+// flagError says what is wrong with a flag's value in words, not in Go's.
+func flagError(_ *cobra.Command, err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return exit(exitUsage, err)
+	}
+	kind := "not understood"
+	switch bad.GetFlag().Value.Type() {
+	case "duration":
+		kind = "not a duration; write for example 90s or 5m"
+	case "int", "uint64":
+		kind = "not a whole number that fits"
+	case "bool":
+		kind = "neither true nor false"
+	}
+	return usage("--%s: %q is %s", bad.GetFlag().Name, bad.GetValue(), kind)
+}
+
 // group makes c a command that only holds others. Called without one of them it
 // shows what there is; a script that forgot or misspelt one must not go on.
 func group(c *cobra.Command) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs
-	// It is runnable only to refuse, so its help shows no way to run it.
-	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "{{if .Runnable}}\n  {{.UseLine}}{{end}}", "", 1))
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return unknown(cmd, args[0])
@@ -225,28 +246,27 @@ func someJobs(cmd *cobra.Command, args []string) error {
 }
 
 // clean takes control characters out of what comes from elsewhere, so that a
-// terminal shows it and does not obey it.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if control(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
+// terminal shows it and does not obey it, and keeps it in one line.
+func clean(s string) string { return strings.Map(harmless, s) }
 
 // cleanText is clean for texts of several lines.
 func cleanText(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && control(r) {
-			return '\uFFFD'
+		if r == '\n' {
+			return r
 		}
-		return r
+		return harmless(r)
 	}, s)
 }
 
-// control reports control characters and those that turn the direction of a text.
-func control(r rune) bool {
-	return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x200e || r == 0x200f || r == 0x061c ||
-		r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+// harmless replaces control characters and those that turn the direction of a text.
+func harmless(r rune) rune {
+	switch {
+	case r == '\n', r == '\t', r == '\r':
+		return ' '
+	case r < 0x20, r >= 0x7f && r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f,
+		r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		return '\uFFFD'
+	}
+	return r
 }

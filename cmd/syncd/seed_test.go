@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -81,75 +83,72 @@ func seeded(now time.Time) []jobs.Row {
 	return rows
 }
 
-// cmdSeed makes a journal with a job in each place: seed FILE [paused].
+// cmdSeed makes a journal: seed FILE, then any of
+//
+//	many       25 jobs that are done, instead of one in each place
+//	quiet      one job that is done
+//	paused     both clients paused, one of them suspended
+//	throttled  one client paused by its quota
 func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
-		ts.Fatalf("usage: seed FILE [paused] [many]")
+		ts.Fatalf("usage: seed FILE [many|quiet] [paused|throttled]")
 	}
-	opt := map[string]bool{}
-	for _, a := range args[1:] {
-		opt[a] = true
-	}
-	ts.Check(seed(ts.MkAbs(args[0]), opt["paused"], opt["many"]))
+	ts.Check(seed(ts.MkAbs(args[0]), args[1:]))
 }
 
-func seed(path string, paused, many bool) error {
+func seed(path string, what []string) error {
 	ctx := context.Background()
 	e, err := sqlite.Open(ctx, path, sqlite.Options{Exclusive: true})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	now := e.Now()
-	err = e.Update(ctx, func(tx jobs.Tx) error {
-		rows := seeded(now)
-		if many {
-			rows = nil
-			for i := range 25 {
-				rows = append(rows, jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: fmt.Sprintf("it's %02d/x", i)}, Client: "erp", Entity: "order", State: jobs.Done,
-					Generation: 1, AppliedGeneration: 1, AppliedAt: now, Hash: []byte{1}, LastAt: now, LastClass: connectors.Applied})
-			}
+	return e.Update(ctx, func(tx jobs.Tx) error {
+		now := e.Now()
+		has := func(word string) bool { return slices.Contains(what, word) }
+		erp := jobs.ClientState{Client: "erp", PausedUntil: now.Add(9*time.Hour + 30*time.Second), Reason: "suspended", Evidence: "credentials refused: http_401", Since: now.Add(-time.Hour)}
+		shop := jobs.ClientState{Client: "shop", PausedUntil: now.Add(7*time.Hour + 30*time.Second), Reason: "throttled", Evidence: "429 Retry-After: 25200", Since: now.Add(-time.Hour)}
+		var errs []error
+		switch {
+		case has("many"):
+			errs = append(errs, seedDone(ctx, tx, now, 25))
+		case has("quiet"):
+			errs = append(errs, seedDone(ctx, tx, now, 1))
+		default:
+			errs = append(errs, seedAll(ctx, tx, now))
 		}
-		if err := tx.PutRows(ctx, rows); err != nil {
-			return err
+		if has("paused") {
+			errs = append(errs, tx.PutClient(ctx, erp))
 		}
-		if err := tx.PutLinks(ctx, "erp", []jobs.Link{{EntityKey: jobs.EntityKey{Entity: "order", Key: "done"}, Link: "4711", SeenAt: now}}); err != nil {
-			return err
+		if has("paused") || has("throttled") {
+			errs = append(errs, tx.PutClient(ctx, shop))
 		}
-		id := jobs.RowID{Flow: "orders", Key: "dead-failed"}
-		if err := tx.AddAttempts(ctx, []jobs.Attempt{
-			{RowID: id, Number: 2, Generation: 1, At: now.Add(-4 * time.Hour), Class: connectors.Transient, Code: "connect", Message: "connection refused"},
-			{RowID: id, Number: 3, Generation: 2, At: now.Add(-3 * time.Hour), Class: connectors.Invalid, Code: "http_422", Message: "price must not be negative"},
-		}); err != nil {
-			return err
-		}
-		if err := tx.PutContender(ctx, jobs.Contender{RowID: id, SourceID: "src-other", Since: now, Hash: []byte{2}, Body: json.RawMessage(`{}`)}); err != nil {
-			return err
-		}
-		if many {
-			return nil
-		}
-		if err := tx.AddClaim(ctx, jobs.Claim{ID: "c1", Client: "erp", Owner: "somebody", At: now.Add(-2*time.Hour - 30*time.Second), Open: 1,
-			Jobs: []jobs.ClaimedJob{{RowID: jobs.RowID{Flow: "orders", Key: "running"}, Generation: 2, Attempt: 4}}}); err != nil {
-			return err
-		}
-		if !paused {
-			return nil
-		}
-		return errorsOf(
-			tx.PutClient(ctx, jobs.ClientState{Client: "erp", PausedUntil: now.Add(9*time.Hour + 30*time.Second), Reason: "suspended", Evidence: "credentials refused: http_401", Since: now.Add(-time.Hour)}),
-			tx.PutClient(ctx, jobs.ClientState{Client: "shop", PausedUntil: now.Add(7*time.Hour + 30*time.Second), Reason: "throttled", Evidence: "429 Retry-After: 25200", Since: now.Add(-time.Hour)}))
+		return errors.Join(errs...)
 	})
-	return err
 }
 
-func errorsOf(errs ...error) error {
-	for _, e := range errs {
-		if e != nil {
-			return e
-		}
+func seedDone(ctx context.Context, tx jobs.Tx, now time.Time, n int) error {
+	var rows []jobs.Row
+	for i := range n {
+		rows = append(rows, jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: fmt.Sprintf("it's %02d/x", i)}, Client: "erp", Entity: "order", State: jobs.Done,
+			Generation: 1, AppliedGeneration: 1, AppliedAt: now, Hash: []byte{1}, LastAt: now, LastClass: connectors.Applied})
 	}
-	return nil
+	return tx.PutRows(ctx, rows)
+}
+
+// seedAll puts a job in each place, one of them with a history and a contender, one running.
+func seedAll(ctx context.Context, tx jobs.Tx, now time.Time) error {
+	id := jobs.RowID{Flow: "orders", Key: "dead-failed"}
+	return errors.Join(
+		tx.PutRows(ctx, seeded(now)),
+		tx.PutLinks(ctx, "erp", []jobs.Link{{EntityKey: jobs.EntityKey{Entity: "order", Key: "done"}, Link: "4711", SeenAt: now}}),
+		tx.AddAttempts(ctx, []jobs.Attempt{
+			{RowID: id, Number: 2, Generation: 1, At: now.Add(-4 * time.Hour), Class: connectors.Transient, Code: "connect", Message: "connection refused"},
+			{RowID: id, Number: 3, Generation: 2, At: now.Add(-3 * time.Hour), Class: connectors.Invalid, Code: "http_422", Message: "price must not be negative"},
+		}),
+		tx.PutContender(ctx, jobs.Contender{RowID: id, SourceID: "src-other", Since: now, Hash: []byte{2}, Body: json.RawMessage(`{}`)}),
+		tx.AddClaim(ctx, jobs.Claim{ID: "c1", Client: "erp", Owner: "somebody", At: now.Add(-2*time.Hour - 30*time.Second), Open: 1,
+			Jobs: []jobs.ClaimedJob{{RowID: jobs.RowID{Flow: "orders", Key: "running"}, Generation: 2, Attempt: 4}}}))
 }
 
 // TestSeedHasEveryReason keeps the scripts' jobs complete when a reason is added.

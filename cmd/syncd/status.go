@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -51,17 +52,21 @@ type flowStatus struct {
 	Unresolved int64            `json:"unresolved"`
 	Colliding  int64            `json:"colliding"`
 	OldestOpen *time.Time       `json:"oldest_open,omitempty"`
-	Waiting    map[string]int64 `json:"waiting,omitempty"`       // open jobs by reason
-	DeadBy     map[string]int64 `json:"dead_by_class,omitempty"` // dead letters by class
+	OpenBy     map[string]int64 `json:"open_by_reason,omitempty"`
+	DeadBy     map[string]int64 `json:"dead_by_class,omitempty"`
 }
 
 type clientStatus struct {
-	Client      string     `json:"client"`
-	Paused      string     `json:"paused,omitempty"`
-	PausedUntil *time.Time `json:"paused_until,omitempty"`
-	Since       *time.Time `json:"since,omitempty"`
-	Evidence    string     `json:"evidence,omitempty"`
-	Running     int        `json:"running"`
+	Client  string       `json:"client"`
+	Running int          `json:"running"`
+	Paused  *pauseStatus `json:"paused,omitempty"`
+}
+
+type pauseStatus struct {
+	Reason   string    `json:"reason"`
+	Since    time.Time `json:"since"`
+	Until    time.Time `json:"until"`
+	Evidence string    `json:"evidence,omitempty"`
 }
 
 func (a *app) statusCmd() *cobra.Command {
@@ -98,8 +103,10 @@ func (a *app) status(ctx context.Context) error {
 	}); ok {
 		s.Warnings = append(s.Warnings, w.Warnings(ctx)...)
 	}
-	for i := range s.Clients {
-		s.Clients[i].Evidence = a.secrets.cut(s.Clients[i].Evidence)
+	for _, cs := range s.Clients {
+		if cs.Paused != nil {
+			cs.Paused.Evidence = a.secrets.cut(cs.Paused.Evidence)
+		}
 	}
 	if a.json {
 		err = printJSON(a.out, s)
@@ -118,7 +125,7 @@ func (s *statusJSON) finding() bool {
 	}
 	// Quotas and outages end by themselves.
 	return slices.ContainsFunc(s.Clients, func(c clientStatus) bool {
-		return c.Paused == ratelimit.ReasonSuspended || c.Paused == ratelimit.ReasonOperator
+		return c.Paused != nil && (c.Paused.Reason == ratelimit.ReasonSuspended || c.Paused.Reason == ratelimit.ReasonOperator)
 	})
 }
 
@@ -129,7 +136,7 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 	flow := func(name string) *flowStatus {
 		f := byFlow[name]
 		if f == nil {
-			f = &flowStatus{Flow: name, Waiting: map[string]int64{}, DeadBy: map[string]int64{}}
+			f = &flowStatus{Flow: name, OpenBy: map[string]int64{}, DeadBy: map[string]int64{}}
 			_, f.Configured = c.Flows[name]
 			byFlow[name] = f
 		}
@@ -151,7 +158,7 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 			f.Open += n.N
 			f.Due += n.Due
 			if n.Reason != jobs.ReasonNone {
-				f.Waiting[string(n.Reason)] += n.N
+				f.OpenBy[string(n.Reason)] += n.N
 			}
 			if !n.OldestOpen.IsZero() && (f.OldestOpen == nil || n.OldestOpen.Before(*f.OldestOpen)) {
 				f.OldestOpen = &n.OldestOpen
@@ -189,7 +196,7 @@ func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
 		cs := clientStatus{Client: name, Running: o.Running[name]}
 		s.Totals.Running += int64(cs.Running)
 		if st := stored[name]; st.PausedUntil.After(o.At) {
-			cs.Paused, cs.PausedUntil, cs.Since, cs.Evidence = st.Reason, &st.PausedUntil, &st.Since, st.Evidence
+			cs.Paused = &pauseStatus{Reason: st.Reason, Since: st.Since, Until: st.PausedUntil, Evidence: st.Evidence}
 		}
 		s.Clients = append(s.Clients, cs)
 	}
@@ -251,11 +258,11 @@ func (s *statusJSON) print(w io.Writer) error {
 	fmt.Fprintln(tw)
 	fmt.Fprintln(tw, "CLIENT\tRUNNING\tGATE\tUNTIL\tEVIDENCE")
 	for _, c := range s.Clients {
-		gate, until := "open", "-"
-		if c.Paused != "" {
-			gate, until = "paused ("+c.Paused+")", c.PausedUntil.Format(time.RFC3339)
+		gate, until, evidence := "open", "-", "-"
+		if p := c.Paused; p != nil {
+			gate, until, evidence = "paused ("+p.Reason+")", p.Until.Format(time.RFC3339), dash(clean(p.Evidence))
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", c.Client, c.Running, gate, until, dash(clean(c.Evidence)))
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", c.Client, c.Running, gate, until, evidence)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -266,19 +273,24 @@ func (s *statusJSON) print(w io.Writer) error {
 	return nil
 }
 
+// whyOpen counts open jobs by reason and dead ones by class.
 func whyOpen(f flowStatus) string {
-	var out []string
-	for _, m := range []map[string]int64{f.Waiting, f.DeadBy} {
-		keys := make([]string, 0, len(m))
-		for k := range m {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
+	list := func(m map[string]int64) string {
+		var out []string
+		for _, k := range slices.Sorted(maps.Keys(m)) {
 			out = append(out, fmt.Sprintf("%s %d", k, m[k]))
 		}
+		return strings.Join(out, ", ")
 	}
-	return strings.Join(out, ", ")
+	open, dead := list(f.OpenBy), list(f.DeadBy)
+	switch {
+	case dead == "":
+		return open
+	case open == "":
+		return "dead: " + dead
+	default:
+		return open + "; dead: " + dead
+	}
 }
 
 // ago says how long before now a time lies.
