@@ -1,0 +1,16 @@
+package sqlite_test
+
+import (
+	"testing"
+	"time"
+
+	"syncd/jobs"
+	"syncd/jobs/conformance"
+	"syncd/jobs/sqlite"
+)
+
+func TestTheJournalKeepsItsRules(t *testing.T) {
+	conformance.Journal(t, func(t *testing.T, now func() time.Time) jobs.Engine {
+		return opened(t, place(t), sqlite.Options{Exclusive: true, Now: now})
+	})
+}
