@@ -20,6 +20,10 @@ const lastYear = "9999-12-31T00:00:00.000Z"
 func (s *source) changes(ctx context.Context, k *kind, c *cursor, limit int) (connectors.Page, error) {
 	name, from := k.times[c.Pass], max(c.Time[c.Pass], c.At)
 	options := map[string]any{"take": limit, "filter": merge(k.where, window(name, c, from)), "sort": ascending(name)}
+	if c.Tie {
+		// Within one millisecond only the id gives offsets a meaning.
+		options["sort"] = ascending("id")
+	}
 	if c.Skip > 0 {
 		options["skip"] = c.Skip
 	}

@@ -145,9 +145,8 @@ func (s *source) advanceSweep(k *kind, c *cursor, marks *lease, page lightPage, 
 	c.Skip += n
 }
 
-// ascending asks for a listing sorted by a field, then by id. The shop sorts by
-// the members in their order, which a map would not keep: encoded, its names
-// are sorted, and id would come before updatedAt.
-func ascending(name string) json.RawMessage {
-	return json.RawMessage(`{"` + name + `":"ASC","id":"ASC"}`)
-}
+// ascending asks for a listing sorted by one field. A second one cannot be
+// added: the shop sorts by the fields in the order of its schema, whatever their
+// order in the query (https://spec.graphql.org/October2021/#sec-Input-Objects), and
+// there id comes before every time.
+func ascending(name string) map[string]any { return map[string]any{name: "ASC"} }
