@@ -87,21 +87,60 @@ var dueSentences = []sentence{
 		}
 	}},
 	{"a row made due earlier by another transaction is seen at once", func(t *engineTest) {
-		due := func() (keys []string) {
-			t.view(func(ctx context.Context, tx jobs.Tx) error {
-				rows, err := tx.Due(ctx, "erp", noon, 10)
-				keys = keysOf(rows)
-				return err
-			})
-			return keys
+		look := func(want ...string) {
+			t.Helper()
+			for name, run := range map[string]func(func(context.Context, jobs.Tx) error){"a View": t.view, "an Update": t.update} {
+				run(func(ctx context.Context, tx jobs.Tx) error {
+					next, err := tx.NextDue(ctx, "erp")
+					if err != nil {
+						return err
+					}
+					rows, err := tx.Due(ctx, "erp", noon, 10)
+					t.same("what is due in "+name, keysOf(rows), want)
+					if len(rows) > 0 && next != rows[0].DueAt {
+						t.Errorf("in %s the next due time is %v, and that of the first row %v", name, next, rows[0].DueAt)
+					}
+					return err
+				})
+			}
 		}
-		a, b := plain("A"), plain("B")
+		set := func(rows ...jobs.Row) {
+			t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.PatchRows(ctx, rows) })
+		}
+		a, b, c := plain("A"), plain("B"), plain("C")
 		b.State = jobs.Dead
-		t.put(a, b)
-		t.same("what is due", due(), []string{"A"})
+		c.DueAt, c.WaitEntity, c.WaitKey = noon.Add(time.Hour), "party", "VC-1"
+		t.put(a, b, c)
+		look("A")
 		b.State, b.DueAt = jobs.Ready, noon.Add(-24*time.Hour)
-		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.PatchRows(ctx, []jobs.Row{b}) })
-		t.same("after an older row was replayed", due(), []string{"B", "A"})
+		set(b)
+		look("B", "A")
+		a.State, b.State = jobs.Done, jobs.Done
+		set(a, b)
+		look()
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			_, err := tx.Wake(ctx, "erp", []jobs.EntityKey{{Entity: "party", Key: "VC-1"}}, noon.Add(-time.Minute))
+			return err
+		})
+		look("C")
+		// One that was held meanwhile, and left as it was.
+		_ = t.e.Update(t.Context(), func(tx jobs.Tx) error {
+			if _, err := tx.Rows(t.Context(), []jobs.RowID{rid("C")}, false); err != nil {
+				return err
+			}
+			looked := make(chan error)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				looked <- t.e.Update(ctx, func(tx jobs.Tx) error {
+					_, err := tx.Due(ctx, "erp", noon, 10)
+					return err
+				})
+			}()
+			<-looked
+			return errOwn
+		})
+		look("C")
 	}},
 	{"of ten thousand due rows the first are taken", func(t *engineTest) {
 		rows := make([]jobs.Row, 10_000)

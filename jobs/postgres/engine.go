@@ -73,12 +73,16 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 	}
 	committed := false
 	var ptx pgx.Tx
+	var t *tx
 	defer func() {
 		// Also when fn panics. What cannot be rolled back in time is cut off.
 		if ptx != nil && !committed {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
 			_ = ptx.Rollback(ctx)
 			cancel()
+		}
+		if t != nil {
+			e.marks.lower(t.touched)
 		}
 		c.Release()
 	}()
@@ -93,7 +97,7 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 		e.discard(c, err)
 		return err
 	}
-	t := &tx{p: ptx, q: e.q, write: write, lease: e.lease}
+	t = &tx{p: ptx, q: e.q, write: write, lease: e.lease, marks: e.marks, touched: touches{}}
 	err = fn(t)
 	t.ended = true
 	if err == nil {

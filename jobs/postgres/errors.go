@@ -24,6 +24,7 @@ const (
 	uniqueViolation      = "23505"
 	duplicateSchema      = "42P06"
 	duplicateTable       = "42P07"
+	duplicateObject      = "42710"
 	duplicateStatement   = "42P05"
 	noSuchStatement      = "26000"
 	protocolViolation    = "08P01"
@@ -102,7 +103,7 @@ func rolledBack(err error) bool {
 // raced reports that somebody else made the same schema or table at the same time.
 func raced(err error) bool {
 	switch sqlstate(err) {
-	case uniqueViolation, duplicateSchema, duplicateTable:
+	case uniqueViolation, duplicateSchema, duplicateTable, duplicateObject:
 		return true
 	}
 	return false
@@ -139,5 +140,5 @@ func (e *Engine) explain(err error) error {
 	if advice == "" || errors.Is(err, jobs.ErrInUse) {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, advice)
+	return fmt.Errorf("%s (%w)", advice, err)
 }

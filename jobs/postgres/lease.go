@@ -121,11 +121,11 @@ func (l *lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leasePatience)
 	defer cancel()
 	start := time.Now()
-	tag, err := l.pool.Exec(ctx, l.q.leaseRenew, l.token, leaseFor)
+	touched, err := l.exec(ctx, l.q.leaseRenew, l.token, leaseFor)
 	if err != nil {
 		return fmt.Errorf("renew the lease on the journal: %w", err)
 	}
-	if tag.RowsAffected() == 0 {
+	if touched == 0 {
 		return l.lose()
 	}
 	l.trust(start)
@@ -158,10 +158,21 @@ func (l *lease) release() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
 	defer cancel()
-	if _, err := l.pool.Exec(ctx, l.q.leaseRelease, l.token); err != nil {
+	if _, err := l.exec(ctx, l.q.leaseRelease, l.token); err != nil {
 		return fmt.Errorf("give the lease on the journal back (it lapses within %s): %w", leaseFor, err)
 	}
 	return nil
+}
+
+// exec runs a statement over the lease. Doing it twice does no harm, so one that
+// met a connection which had ended is done again on a new one.
+func (l *lease) exec(ctx context.Context, sql string, args ...any) (int64, error) {
+	tag, err := l.pool.Exec(ctx, sql, args...)
+	if err != nil && again(err) {
+		l.pool.Reset()
+		tag, err = l.pool.Exec(ctx, sql, args...)
+	}
+	return tag.RowsAffected(), err
 }
 
 // Lost is closed when another daemon has taken the journal over. Nothing can be

@@ -43,6 +43,7 @@ type Engine struct {
 	o     Options
 	pool  *pgxpool.Pool
 	q     *queries
+	marks *marks
 	place string
 	// syncCommit is set when the server's default for synchronous_commit is off, so
 	// that each session or transaction has to turn it on.
@@ -100,7 +101,7 @@ func open(ctx context.Context, dsn string, o Options) (e *Engine, err error) {
 		return nil, errors.New("the connection string is not understood; write postgres://USER@HOST:5432/DATABASE or key=value pairs, with the password by reference")
 	}
 	background, stop := context.WithCancel(context.Background())
-	e = &Engine{o: o, q: newQueries(o.Schema), place: describe(config.ConnConfig, o.Schema), stop: stop}
+	e = &Engine{o: o, q: newQueries(o.Schema), marks: newMarks(), place: describe(config.ConnConfig, o.Schema), stop: stop}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())

@@ -70,50 +70,65 @@ func (q *queries) all() []*string {
 		&q.leaseLook, &q.leaseTake, &q.leaseRenew, &q.leaseRelease, &q.leaseHold}
 }
 
-// of is a batch k of keys that have their first column, the parameter $1, in
-// common. Were that compared with $1 itself, the planner would, while it believes
-// the table to be small, read all rows that have it for a look-up of a few; OFFSET 0
-// hides from it that the column is the same in all.
-func of(common string, columns ...string) string {
-	arrays := make([]string, len(columns))
-	for i := range columns {
-		arrays[i] = fmt.Sprintf("$%d::text[]", i+2)
+// found is a FROM clause: the rows x of a table for a batch of keys, each looked up
+// by itself. match compares columns of x with those of the batch k, columns of
+// which are arrays from parameter $first on; then is what follows the look-up.
+//
+// Written as a join, the planner would, while it believes the table to be small,
+// read all of it for a look-up of a few, and keep to that plan while the table
+// grows. OFFSET 0 leaves it no choice but the index that match is made for.
+func found(columns, table, match, then string, first int, batch ...string) string {
+	arrays := make([]string, len(batch))
+	for i := range batch {
+		arrays[i] = fmt.Sprintf("$%d::text[]", first+i)
 	}
-	return "(SELECT $1::text COLLATE \"C\", * FROM unnest(" + strings.Join(arrays, ", ") + ") OFFSET 0) AS k (" +
-		common + ", " + strings.Join(columns, ", ") + ")"
+	return "FROM unnest(" + strings.Join(arrays, ", ") + ") AS k (" + strings.Join(batch, ", ") + ") CROSS JOIN LATERAL (SELECT " + columns +
+		" FROM " + table + " x WHERE " + match + " OFFSET 0" + then + ") AS x"
 }
 
+// theRows is a condition: that a row is one of those found, which are held, so
+// that its place stays where it was seen.
+func theRows(from string) string { return "ctid = ANY (ARRAY(SELECT x.ctid " + from + "))" }
+
+// held is the lock of a row that is to be changed.
+const held = " FOR NO KEY UPDATE"
+
 func (q *queries) overRows() {
-	var names, selects, arrays, excluded, patched []string
+	var names, selects, arrays, values, excluded []string
 	for i, c := range rowColumns() {
 		names = append(names, c.name)
 		selects = append(selects, "j."+c.name)
 		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", i+1, c.array))
+		values = append(values, "v."+c.name)
 		if i > 1 {
 			excluded = append(excluded, c.name+" = excluded."+c.name)
-			patched = append(patched, c.name+" = v."+c.name)
 		}
 	}
 	list, batch := strings.Join(names, ", "), "unnest("+strings.Join(arrays, ", ")+")"
+	const byKey = "x.flow = k.flow AND x.key = k.key"
 	q.jobs = "{s}.jobs"
 	q.columns = strings.Join(selects, ", ")
-	q.rows = "SELECT " + q.columns + ` FROM unnest($1::text[], $2::text[]) AS k (flow, key)
-		JOIN {s}.jobs j ON j.flow = k.flow AND j.key = k.key ORDER BY j.flow, j.key`
-	q.rowsHeld = q.rows + " FOR NO KEY UPDATE OF j"
-	q.bodies = `SELECT b.flow, b.key, b.body FROM unnest($1::text[], $2::text[]) AS k (flow, key)
-		JOIN {s}.bodies b ON b.flow = k.flow AND b.key = k.key`
-	q.put = "INSERT INTO {s}.jobs (" + list + ") SELECT * FROM " + batch + " ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(excluded, ", ")
-	q.patch = "UPDATE {s}.jobs j SET " + strings.Join(patched, ", ") + " FROM " + batch + " AS v (" + list + ") WHERE j.flow = v.flow AND j.key = v.key"
+	q.rows = "SELECT x.* " + found(list, "{s}.jobs", byKey, "", 1, "flow", "key")
+	q.rowsHeld = "SELECT x.* " + found(list, "{s}.jobs", byKey, held, 1, "flow", "key")
+	q.bodies = "SELECT x.* " + found("flow, key, body", "{s}.bodies", byKey, "", 1, "flow", "key")
+	replace := " ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(excluded, ", ")
+	q.put = "INSERT INTO {s}.jobs (" + list + ") SELECT * FROM " + batch + replace
+	// Of rows that are there the conflict finds each by its key, as no join is sure to.
+	q.patch = "INSERT INTO {s}.jobs (" + list + ") SELECT " + strings.Join(values, ", ") + " FROM " + batch + " AS v (" + list +
+		") CROSS JOIN LATERAL (SELECT 1 FROM {s}.jobs x WHERE x.flow = v.flow AND x.key = v.key OFFSET 0) AS x" + replace
 	q.putBody = `INSERT INTO {s}.bodies (flow, key, body) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[])
 		ON CONFLICT (flow, key) DO UPDATE SET body = excluded.body`
-	q.dropBody = `DELETE FROM {s}.bodies b USING unnest($1::text[], $2::text[]) AS k (flow, key) WHERE b.flow = k.flow AND b.key = k.key`
-	q.due = "SELECT " + q.columns + ` FROM {s}.jobs j WHERE j.client = $1 AND j.state = 'ready' AND j.due_at <= $2 ORDER BY j.due_at LIMIT $3`
-	q.dueHeld = q.due + " FOR NO KEY UPDATE SKIP LOCKED"
-	q.nextDue = `SELECT due_at FROM {s}.jobs WHERE client = $1 AND state = 'ready' ORDER BY due_at LIMIT 1`
-	q.wake = `WITH w AS (SELECT j.flow, j.key FROM ` + of("client", "entity", "key") + `
-		JOIN {s}.jobs j ON j.client = k.client AND j.wait_entity = k.entity AND j.wait_entity <> '' AND j.wait_key = k.key
-		WHERE j.state = 'ready' ORDER BY j.flow, j.key FOR NO KEY UPDATE OF j)
-		UPDATE {s}.jobs j SET due_at = $4 FROM w WHERE j.flow = w.flow AND j.key = w.key`
+	q.dropBody = "DELETE FROM {s}.bodies WHERE " + theRows(found("ctid", "{s}.bodies", byKey, " FOR UPDATE", 1, "flow", "key"))
+	q.due = "SELECT " + q.columns + ` FROM {s}.jobs j WHERE j.client = $1 AND j.state = 'ready' AND j.due_at <= $2 AND j.due_at >= $4
+		ORDER BY j.due_at LIMIT $3`
+	q.dueHeld = q.due + held + " SKIP LOCKED"
+	q.nextDue = `SELECT due_at FROM {s}.jobs WHERE client = $1 AND state = 'ready' AND due_at >= $2 ORDER BY due_at LIMIT 1`
+	// The state is compared in a way that no index serves: the one over ready rows
+	// would look as good, to the planner, as the one over waiting rows. Each applied
+	// record asks, and hardly ever does anything wait, so that is looked at first.
+	q.wake = "UPDATE {s}.jobs SET due_at = $2 WHERE state || '' = 'ready' AND " + theRows(found("ctid", "{s}.jobs",
+		"x.client = $1 AND x.wait_entity = k.entity AND x.wait_entity <> '' AND x.wait_key = k.key", held, 3, "entity", "key")+
+		" WHERE EXISTS (SELECT 1 FROM {s}.jobs w WHERE w.client = $1 AND w.wait_entity <> '')")
 	q.counts = `SELECT flow, state, reason, last_class, count(*), min(open_since), min(due_at) FILTER (WHERE due_at > '-infinity'),
 		count(*) FILTER (WHERE state = 'ready' AND due_at <= $1), count(unresolved_at)
 		FROM {s}.jobs GROUP BY flow, state, reason, last_class ORDER BY flow, state, reason, last_class`
@@ -129,14 +144,13 @@ func (q *queries) overFlows() {
 	q.flowSave = `INSERT INTO {s}.cursors (flow, cursor, epoch, page_starts, suspect, moved_at, read_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (flow) DO UPDATE SET cursor = excluded.cursor, epoch = excluded.epoch, page_starts = excluded.page_starts,
 		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at`
-	q.sources = `SELECT s.id, s.epoch, s.version, s.observed, s.gone, s.keys FROM ` + of("flow", "id") + `
-		JOIN {s}.sources s ON s.flow = k.flow AND s.id = k.id`
+	q.sources = "SELECT x.* " + found("id, epoch, version, observed, gone, keys", "{s}.sources", "x.flow = $1 AND x.id = k.id", "", 2, "id")
 	q.sourcesPut = `INSERT INTO {s}.sources (flow, id, epoch, version, observed, gone, keys)
 		SELECT $1, * FROM unnest($2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::bool[], $7::text[])
 		ON CONFLICT (flow, id) DO UPDATE SET epoch = excluded.epoch, version = excluded.version,
 		observed = excluded.observed, gone = excluded.gone, keys = excluded.keys`
-	q.contenders = `SELECT c.flow, c.key, c.source_id, c.epoch, c.version, c.observed, c.changed_at, c.hash, c.body, c.since
-		FROM ` + of("flow", "key") + ` JOIN {s}.contenders c ON c.flow = k.flow AND c.key = k.key ORDER BY c.since NULLS FIRST, c.key, c.source_id`
+	q.contenders = "SELECT x.* " + found("flow, key, source_id, epoch, version, observed, changed_at, hash, body, since", "{s}.contenders",
+		"x.flow = $1 AND x.key = k.key", "", 2, "key") + " ORDER BY x.since NULLS FIRST, x.key, x.source_id"
 	q.contenderPut = `INSERT INTO {s}.contenders (flow, key, source_id, epoch, version, observed, changed_at, hash, body, since)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (flow, key, source_id) DO UPDATE SET epoch = excluded.epoch,
 		version = excluded.version, observed = excluded.observed, changed_at = excluded.changed_at, hash = excluded.hash,
@@ -150,16 +164,16 @@ func (q *queries) overClients() {
 	q.claims = `SELECT id, client, owner, at, open, jobs FROM {s}.claims`
 	q.claimReduce = `UPDATE {s}.claims SET open = open - $3 WHERE id = $1 AND owner = $2`
 	q.claimEnd = `DELETE FROM {s}.claims WHERE id = $1 AND owner = $2 AND open <= 0`
-	q.links = `SELECT l.entity, l.key, l.link, l.seen_at FROM ` + of("client", "entity", "key") + `
-		JOIN {s}.links l ON l.client = k.client AND l.entity = k.entity AND l.key = k.key`
+	const byEntity = "x.client = $1 AND x.entity = k.entity AND x.key = k.key"
+	q.links = "SELECT x.* " + found("entity, key, link, seen_at", "{s}.links", byEntity, "", 2, "entity", "key")
 	q.linksPut = `INSERT INTO {s}.links AS l (client, entity, key, link, seen_at)
 		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
 		ON CONFLICT (client, entity, key) DO UPDATE SET link = excluded.link, seen_at = excluded.seen_at WHERE l.link <> excluded.link`
-	q.linksDelete = `DELETE FROM {s}.links l USING ` + of("client", "entity", "key") + `
-		WHERE l.client = k.client AND l.entity = k.entity AND l.key = k.key`
+	q.linksDelete = "DELETE FROM {s}.links WHERE " + theRows(found("ctid", "{s}.links", byEntity, " FOR UPDATE", 2, "entity", "key"))
 	q.attemptsAdd = `INSERT INTO {s}.attempts (flow, key, number, generation, at, class, code, message)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::text[], $7::text[], $8::text[])`
-	q.attempts = `SELECT number, generation, at, class, code, message FROM {s}.attempts WHERE flow = $1 AND key = $2 ORDER BY id DESC LIMIT $3`
+	// Ordered by a sum, so that the index over ids alone looks useless.
+	q.attempts = `SELECT number, generation, at, class, code, message FROM {s}.attempts WHERE flow = $1 AND key = $2 ORDER BY id + 0 DESC LIMIT $3`
 	q.requestsAdd = `INSERT INTO {s}.requests (client, flow, source_id, kind, key, at, due_at)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[])
 		ON CONFLICT (flow, source_id, kind, key) DO NOTHING`

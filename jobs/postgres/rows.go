@@ -118,6 +118,7 @@ func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) ([]jobs.Ro
 		sql = t.q.rowsHeld
 	}
 	out, err := t.readRows(ctx, sql, args...)
+	t.touch(out)
 	if err == nil && bodies {
 		err = t.addBodies(ctx, out, args)
 	}
@@ -164,6 +165,7 @@ const (
 // PutRows implements jobs.Tx.
 func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 	rows = stored.Rows(rows)
+	t.touch(rows)
 	for len(rows) > 0 {
 		n, err := t.putSome(ctx, rows)
 		if err != nil {
@@ -211,6 +213,7 @@ func (t *tx) putSome(ctx context.Context, rows []jobs.Row) (int, error) {
 // PatchRows implements jobs.Tx.
 func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 	rows = stored.Rows(rows)
+	t.touch(rows)
 	for len(rows) > 0 {
 		n := min(len(rows), maxRows)
 		for i := range rows[:n] {
@@ -228,11 +231,26 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 
 // Due implements jobs.Tx.
 func (t *tx) Due(ctx context.Context, client string, now time.Time, limit int) ([]jobs.Row, error) {
-	sql := t.q.due
-	if t.write {
-		sql = t.q.dueHeld
+	if !t.write {
+		return t.dueIn(ctx, t.q.due, client, now, limit, time.Time{})
 	}
-	out, err := t.readRows(ctx, sql, stored.ID(client), now, limit)
+	s := t.marks.begin(client)
+	out, err := t.dueIn(ctx, t.q.dueHeld, client, now, limit, s.from)
+	if err != nil {
+		return nil, err
+	}
+	t.touch(out)
+	low := now
+	if len(out) > 0 {
+		low = out[0].DueAt
+	}
+	t.marks.end(client, s, low)
+	return out, nil
+}
+
+// dueIn reads the rows that are due from a time on until now.
+func (t *tx) dueIn(ctx context.Context, sql, client string, now time.Time, limit int, from time.Time) ([]jobs.Row, error) {
+	out, err := t.readRows(ctx, sql, stored.ID(client), now, limit, due(from))
 	if err == nil && len(out) > 0 {
 		// One that was changed while this statement ran comes with its new time.
 		slices.SortStableFunc(out, func(a, b jobs.Row) int { return a.DueAt.Compare(b.DueAt) })
@@ -246,18 +264,31 @@ func (t *tx) Due(ctx context.Context, client string, now time.Time, limit int) (
 
 // NextDue implements jobs.Tx.
 func (t *tx) NextDue(ctx context.Context, client string) (at time.Time, err error) {
+	s := t.marks.begin(client)
+	there := false
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var d pgtype.Timestamptz
 		if err := rows.Scan(&d); err != nil {
 			return err
 		}
-		at = moment(d)
+		at, there = moment(d), true
 		return nil
-	}, t.q.nextDue, stored.ID(client))
+	}, t.q.nextDue, stored.ID(client), due(s.from))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("find the next due row of client %s: %w", client, err)
 	}
+	t.marks.found(client, s, there, at)
 	return at, nil
+}
+
+// touch notes rows that the transaction holds or writes, for those who search.
+func (t *tx) touch(rows []jobs.Row) {
+	if !t.write {
+		return
+	}
+	for i := range rows {
+		t.touched.add(&rows[i])
+	}
 }
 
 // Wake implements jobs.Tx.
@@ -266,9 +297,12 @@ func (t *tx) Wake(ctx context.Context, client string, keys []jobs.EntityKey, now
 		return 0, nil
 	}
 	entities, ks := entityArgs(stored.EntityKeys(keys))
-	n, err := t.exec(ctx, t.q.wake, stored.ID(client), entities, ks, now)
+	n, err := t.exec(ctx, t.q.wake, stored.ID(client), now, entities, ks)
 	if err != nil {
 		return 0, fmt.Errorf("wake what waits for %d records of client %s: %w", len(keys), client, err)
+	}
+	if n > 0 {
+		t.touched.at(client, now)
 	}
 	return int(n), nil
 }

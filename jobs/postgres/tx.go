@@ -12,6 +12,9 @@ type tx struct {
 	p     pgx.Tx
 	q     *queries
 	lease *lease // nil when the engine is not exclusive
+	marks *marks
+	// touched goes to marks when the transaction has ended.
+	touched touches
 	// write is false in a View.
 	write bool
 	// fenced is set once the transaction holds the lease's row.

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"syncd/internal/pgtest"
+	"syncd/jobs"
+)
+
+func TestClaimsDoNotSlowDownWhileAnOldSnapshotIsHeld(t *testing.T) {
+	t.Parallel()
+	p := newPlanTest(t, false)
+	if _, err := p.setup.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1`); err != nil {
+		t.Fatal(err)
+	}
+	const rounds, each = 40, 50
+	start := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	pages := make([]int64, rounds)
+	for round := range rounds {
+		now := start.Add(time.Duration(round) * time.Second)
+		rows := make([]jobs.Row, each)
+		for i := range rows {
+			rows[i] = jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: fmt.Sprint(round, "-", i)}, Client: "erp", State: jobs.Ready, DueAt: now}
+		}
+		update := func(fn func(ctx context.Context, tx jobs.Tx) error) {
+			t.Helper()
+			if err := p.e.Update(t.Context(), func(tx jobs.Tx) error { return fn(t.Context(), tx) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		update(func(ctx context.Context, tx jobs.Tx) error { return tx.PutRows(ctx, rows) })
+		var due []jobs.Row
+		p.plans = nil
+		update(func(ctx context.Context, tx jobs.Tx) (err error) {
+			due, err = tx.Due(ctx, "erp", now, 2*each)
+			return err
+		})
+		if len(due) != each {
+			t.Fatalf("round %d: %d rows are due, want %d", round, len(due), each)
+		}
+		for _, plan := range p.plans {
+			if strings.Contains(plan, "SKIP LOCKED") {
+				pages[round] = planOf(t, plan).Blocks
+			}
+		}
+		for i := range due {
+			due[i].State = jobs.Done
+		}
+		update(func(ctx context.Context, tx jobs.Tx) error { return tx.PatchRows(ctx, due) })
+	}
+	// Now and then a search begins at the very first row; the least of some is that of the others.
+	first, last := min(pages[2], pages[3], pages[4]), min(pages[rounds-3], pages[rounds-2], pages[rounds-1])
+	if first == 0 || last > 2*first {
+		t.Errorf("a search looked at %d pages at first and at %d in the end: %v", first, last, pages)
+	}
+}
+
+func TestWhatAnotherProcessMakesDueIsFoundSoon(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	daemon, err := Open(t.Context(), dsn, Options{Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = daemon.Close() }()
+	now := daemon.Now()
+	row := func(key string, at time.Time) jobs.Row {
+		return jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: key}, Client: "erp", State: jobs.Ready, DueAt: at}
+	}
+	put := func(e *Engine, r jobs.Row) {
+		t.Helper()
+		if err := e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), []jobs.Row{r}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	due := func() (keys []string) {
+		if err := daemon.Update(t.Context(), func(tx jobs.Tx) error {
+			rows, err := tx.Due(t.Context(), "erp", now, 10)
+			keys = nil
+			for _, r := range rows {
+				keys = append(keys, r.Key)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	put(daemon, row("new", now))
+	due()
+	due() // the mark stands at the new row now
+	other, err := Open(t.Context(), dsn, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	put(other, row("old", now.Add(-time.Hour)))
+	start := time.Now()
+	for len(due()) < 2 {
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("it was not found within 30 s")
+		}
+	}
+	if got := due(); got[0] != "old" {
+		t.Errorf("due are %v", got)
+	}
+}
+
+func TestAMarkIsNotRaisedOverRowsThatASearchCouldNotSee(t *testing.T) {
+	t.Parallel()
+	at := func(s int) time.Time { return time.Date(2026, 1, 1, 0, 0, s, 0, time.UTC) }
+	for _, c := range []struct {
+		name string
+		do   func(m *marks)
+		want time.Time
+	}{
+		{"raised by a search", func(m *marks) { m.end("erp", m.begin("erp"), at(9)) }, at(9)},
+		{"lowered by a transaction", func(m *marks) {
+			m.end("erp", m.begin("erp"), at(9))
+			m.lower(map[string]time.Time{"erp": at(3)})
+		}, at(3)},
+		{"a transaction ends during a search", func(m *marks) {
+			s := m.begin("erp")
+			m.lower(map[string]time.Time{"erp": at(3)})
+			m.end("erp", s, at(9))
+		}, time.Time{}},
+		{"another client's transaction ends during a search", func(m *marks) {
+			s := m.begin("erp")
+			m.lower(map[string]time.Time{"crm": at(3)})
+			m.end("erp", s, at(9))
+		}, at(9)},
+		{"a look finds an earlier row", func(m *marks) {
+			m.end("erp", m.begin("erp"), at(9))
+			m.found("erp", m.begin("erp"), true, at(4))
+		}, at(4)},
+		{"a look finds nothing", func(m *marks) {
+			m.end("erp", m.begin("erp"), at(9))
+			m.found("erp", m.begin("erp"), false, time.Time{})
+		}, at(9)},
+		{"a look finds a later row", func(m *marks) {
+			m.end("erp", m.begin("erp"), at(9))
+			m.found("erp", m.begin("erp"), true, at(20))
+		}, at(9)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMarks()
+			c.do(m)
+			if got := m.of("erp").low; got != c.want {
+				t.Errorf("the mark stands at %v, want %v", got, c.want)
+			}
+		})
+	}
+}
