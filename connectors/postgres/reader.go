@@ -260,6 +260,9 @@ func (r *reader) page(p *position, h *horizon, limit int) (string, []any) {
 		event = fmt.Sprintf("(%s OR age(t.xmin) <= age(%s::xid))", r.after(q, p.Old), q.add(fmt.Sprint(uint32(p.Xmin)), "text"))
 	}
 	where := r.after(q, p.At) + r.since(q, p)
+	if r.id != nil && !r.id.notNull {
+		where += " AND t." + quote(r.id.name) + " IS NOT NULL" // those without are read with the rows without version
+	}
 	if r.order == byXID {
 		// Any transaction that could still commit has this number or a greater one.
 		where += " AND t." + quote(r.version.name) + " < " + r.place(q, h.xmin)
