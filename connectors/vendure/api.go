@@ -124,7 +124,7 @@ func (i *instance) Check(ctx context.Context, streams, _ []string) []connectors.
 	for _, name := range streams {
 		k, ok := kindOf(name)
 		if !ok {
-			out = append(out, connectors.Finding{Subject: name, Problem: fmt.Sprintf("there is no stream %q", name)})
+			out = append(out, connectors.Finding{Subject: name, Problem: fmt.Sprintf("there is no stream %q; there are orders, customers and variants", name)})
 			continue
 		}
 		out = append(out, i.probe(ctx, name, k)...)

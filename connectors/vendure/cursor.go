@@ -23,22 +23,15 @@ type cursor struct {
 	Pass int `json:"pass,omitempty"`
 	// Time is, for each of times, the stamp from which a pass begins.
 	Time []int64 `json:"time"`
-	// At is the stamp from which the present pass goes on; 0 at its beginning.
-	At int64 `json:"at,omitempty"`
-	// Past says that the millisecond before At was read to its end.
-	Past bool `json:"past,omitempty"`
-	// Tie says that the rows of one millisecond are read by an offset, since they
-	// fill more than a page; Of is how many there were, Skip how many were read.
-	Tie  bool `json:"tie,omitempty"`
-	Of   int  `json:"of,omitempty"`
-	Skip int  `json:"skip,omitempty"`
-	// High is the latest stamp seen in this pass.
+	// Walking says that the present pass has begun; place is how far it is, High the
+	// latest stamp seen in it.
+	Walking bool `json:"walking,omitempty"`
+	place
 	High int64 `json:"high,omitempty"`
 	// Swept is when, by our clock, the present sweep or the last one began; Took how
-	// long the last one took. Sweep is where the present one is, 0 between two.
+	// long the last one took.
 	Swept int64 `json:"swept,omitempty"`
 	Took  int64 `json:"took,omitempty"`
-	Sweep int64 `json:"sweep,omitempty"`
 }
 
 // cursor reads the request's cursor, or makes the first one.
@@ -72,8 +65,8 @@ func (s *source) newReader() string {
 	return fmt.Sprintf("%x-%x", s.opened.UnixMicro(), s.readers)
 }
 
-// nextPass ends a pass.
-func (c *cursor) nextPass() {
+// next ends a pass.
+func (c *cursor) next() {
 	c.Pass++
-	c.At, c.Past, c.Tie, c.Of, c.Skip, c.High = 0, false, false, 0, 0, 0
+	c.Walking, c.place, c.High = false, place{}, 0
 }

@@ -56,7 +56,7 @@ const (
 func kinds() []*kind {
 	return []*kind{
 		{name: "orders", list: "orders", one: "order", options: "OrderListOptions", times: []string{"updatedAt", "orderPlacedAt"}, fixed: "orderPlacedAt",
-			where: map[string]any{"active": map[string]any{"eq": false}, "orderPlacedAt": map[string]any{"isNull": false}}, light: orderLight, full: orderFull,
+			where: map[string]any{"orderPlacedAt": map[string]any{"isNull": false}}, light: orderLight, full: orderFull,
 			doc: "Placed orders with lines, addresses, payments and fulfilments; carts and drafts are left out. Read by updatedAt and by orderPlacedAt, and swept for what moves neither."},
 		{name: "customers", list: "customers", one: "customer", options: "CustomerListOptions", times: []string{"updatedAt"}, fixed: "createdAt",
 			light: customerLight, full: customerFull, slow: true,

@@ -31,7 +31,7 @@ func (s *source) Pull(ctx context.Context, req connectors.PullRequest) (connecto
 	} else {
 		p, err = s.sweep(ctx, k, c, marks, limit)
 	}
-	if err == nil && c.Pass == len(k.times) && c.Sweep == 0 && !s.sweepDue(k, c) {
+	if err == nil && c.Pass == len(k.times) && !c.Walking && !s.sweepDue(k, c) {
 		c.Pass, p.More = 0, false
 	}
 	if err == nil {
@@ -70,26 +70,6 @@ func (s *source) list(ctx context.Context, k *kind, selection string, options ma
 		return listing{}, failed(op, connectors.Transient, "no_list", "the answer holds no list")
 	}
 	return listing{d.List.Items, d.List.Total, r.started, r.server}, nil
-}
-
-// ordered checks that a page holds what was asked for, in order, and returns
-// its last stamp: where a page is not as asked, going on from its last record
-// would leave others out. from is the earliest stamp that may be there, in ms.
-func ordered(k *kind, name string, items []json.RawMessage, from int64) (last int64, err error) {
-	last = from
-	for _, raw := range items {
-		t := timeOf(raw, name)
-		if t < last {
-			what := "not sorted by " + name
-			if t < from {
-				what = "of before the " + name + " that was asked for"
-			}
-			return 0, failed("list "+k.name, connectors.Transient, "disorder", "the shop answered records "+what+
-				"; if this goes on, see whether the shop and its database have different time zones")
-		}
-		last = t
-	}
-	return last, nil
 }
 
 // Fetch reads one record.
