@@ -15,13 +15,13 @@ import (
 // lane writes to one target client: it claims due jobs while the client's gate
 // is open, applies them in units, and has their outcomes committed in groups.
 type lane struct {
-	d      *Daemon
-	client *client
-	flows  map[string]*jobs.Flow
-	doers  map[string]*upsert.Strategy
-	batch  int // the largest unit of any flow
-	log    *slog.Logger
-	misses *misses
+	d       *Daemon
+	client  *client
+	flows   map[string]*jobs.Flow
+	doers   map[string]*upsert.Strategy
+	batch   int // the largest unit of any flow
+	log     *slog.Logger
+	lookups *lookups
 
 	woken chan struct{}
 	slots chan struct{}
@@ -39,7 +39,7 @@ const mostClaimed = 1000
 func newLane(d *Daemon, c *client, plan *Plan, flows map[string]*jobs.Flow) (*lane, error) {
 	l := &lane{d: d, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, log: c.log,
 		woken: make(chan struct{}, 1), slots: make(chan struct{}, max(c.plan.Concurrency, 1)),
-		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, misses: newMisses()}
+		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, lookups: newLookups()}
 	if c.target == nil {
 		return nil, fmt.Errorf("client %s cannot be written to", c.name)
 	}
@@ -51,6 +51,9 @@ func newLane(d *Daemon, c *client, plan *Plan, flows map[string]*jobs.Flow) (*la
 		s, err := upsert.New(f, e, d.journal, d.journal.Now)
 		if err != nil {
 			return nil, fmt.Errorf("flow %s: %w", name, err)
+		}
+		s.Panicked = func(op string, jb *jobs.Job, value any, stack []byte) {
+			l.log.Error("a connector panicked", "flow", jb.Flow, "key", jb.Key, "step", op, "kind", fmt.Sprintf("%T", value), "stack", string(stack))
 		}
 		l.doers[name] = s
 		l.batch = max(l.batch, s.MaxBatch())

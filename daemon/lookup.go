@@ -11,40 +11,54 @@ import (
 	"syncd/upsert"
 )
 
-// misses remembers for a short time which records a target does not have, so
-// that a thousand orders of a missing customer ask once.
-type misses struct {
+// lookups remembers for a short time what looking a referred record up gave, so
+// that a thousand orders of one customer ask once. A found id is not stored as
+// the record's link: that would make the record one of ours, and a flow that
+// must not touch existing records would write to it.
+type lookups struct {
 	mu sync.Mutex
-	at map[jobs.EntityKey]time.Time
+	at map[jobs.EntityKey]lookup
+}
+
+type lookup struct {
+	link string // "" for a record that is not there
+	at   time.Time
 }
 
 const (
-	missFor  = 30 * time.Second
-	mostMiss = 10_000
+	hitFor      = 10 * time.Minute
+	missFor     = 30 * time.Second
+	mostLookups = 10_000
 )
 
-func newMisses() *misses { return &misses{at: map[jobs.EntityKey]time.Time{}} }
+func newLookups() *lookups { return &lookups{at: map[jobs.EntityKey]lookup{}} }
 
-func (m *misses) recent(k jobs.EntityKey) bool {
+// recent returns what was found not long ago.
+func (m *lookups) recent(k jobs.EntityKey) (link string, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return time.Since(m.at[k]) < missFor
+	l, ok := m.at[k]
+	age := time.Since(l.at)
+	if !ok || age >= hitFor || l.link == "" && age >= missFor {
+		return "", false
+	}
+	return l.link, true
 }
 
-func (m *misses) add(k jobs.EntityKey) {
+func (m *lookups) add(k jobs.EntityKey, link string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.at) >= mostMiss {
+	if len(m.at) >= mostLookups {
 		clear(m.at)
 	}
-	m.at[k] = time.Now()
+	m.at[k] = lookup{link, time.Now()}
 }
 
 // lookUp finds a referred record that no flow of ours has written yet. It
 // returns an outcome when the target could not be asked.
 func (l *lane) lookUp(ctx context.Context, client string, k jobs.EntityKey) (string, connectors.Outcome) {
-	if l.misses.recent(k) {
-		return "", connectors.Outcome{}
+	if link, known := l.lookups.recent(k); known {
+		return link, connectors.Outcome{}
 	}
 	e, err := l.client.target.Entity(k.Entity)
 	if err != nil {
@@ -53,19 +67,14 @@ func (l *lane) lookUp(ctx context.Context, client string, k jobs.EntityKey) (str
 	if _, ok := e.(connectors.Finder); !ok {
 		return "", connectors.Outcome{} // it can only come by its own flow
 	}
-	link, found, err := upsert.LookUp(ctx, e, k.Key)
+	link, _, err := upsert.LookUp(ctx, e, k.Key)
 	var ce *connectors.Error
 	switch {
 	case errors.As(err, &ce):
 		return "", ce.Outcome
 	case err != nil:
 		return "", connectors.Fail(connectors.Transient, "lookup", "looking up %s %s failed", k.Entity, k.Key)
-	case !found:
-		l.misses.add(k)
-		return "", connectors.Outcome{}
 	}
-	if err := l.d.journal.PutLink(ctx, client, k, link); err != nil {
-		return "", connectors.Fail(connectors.Paused, "journal", "storing a link failed")
-	}
+	l.lookups.add(k, link) // "" when it was not found
 	return link, connectors.Outcome{}
 }

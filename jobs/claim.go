@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"syncd/connectors"
@@ -24,6 +25,8 @@ type ClaimRequest struct {
 
 // Claimed is what a claim brought.
 type Claimed struct {
+	// ID names the claim, also when it is not known whether it was stored.
+	ID string
 	// Jobs in order of their due time.
 	Jobs []*Job
 	// Refreshed and Expired count jobs that were too old to be sent.
@@ -39,23 +42,49 @@ func (j *Journal) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var out Claimed
 	id := rand.Text()
 	err := j.engine.Update(ctx, func(tx Tx) error {
-		out = Claimed{}
-		now := j.Now()
-		rows, err := tx.Due(ctx, r.Client, now, r.Limit+r.InFlight)
-		if err != nil {
+		out = Claimed{ID: id}
+		c := &claiming{ctx: ctx, tx: tx, req: r, now: j.Now(), id: id, taken: map[EntityKey]bool{}}
+		if err := c.look(&out); err != nil {
 			return err
-		}
-		out.Full = len(rows) == r.Limit+r.InFlight
-		c := &claiming{ctx: ctx, tx: tx, req: r, now: now, id: id, taken: map[EntityKey]bool{}}
-		for i := range rows {
-			if !c.take(&rows[i], &out) {
-				out.Full = true
-				break
-			}
 		}
 		return c.store(j.owner, &out)
 	})
+	if err != nil {
+		out = Claimed{ID: id}
+	}
 	return out, wrap(err, "claim jobs of client %s", r.Client)
+}
+
+// mostLooked bounds the rows that one claim looks at.
+const mostLooked = 4000
+
+// look goes through the due rows. When none of those at the front can be taken
+// (they are under way, too old, or of a flow that is not configured), it looks
+// further, so that they hold nobody back.
+func (c *claiming) look(out *Claimed) error {
+	for n := c.req.Limit + c.req.InFlight; ; n = min(8*n, mostLooked) {
+		rows, err := c.tx.Due(c.ctx, c.req.Client, c.now, n)
+		if err != nil {
+			return err
+		}
+		out.Full = len(rows) == n
+		for i := range rows {
+			more, err := c.take(&rows[i], out)
+			if err != nil {
+				return err
+			}
+			if !more {
+				out.Full = true
+				return nil
+			}
+		}
+		if !out.Full || len(out.Jobs) > 0 || n >= mostLooked {
+			return nil
+		}
+		if err := c.putOff(); err != nil {
+			return err
+		}
+	}
 }
 
 type claiming struct {
@@ -73,25 +102,49 @@ type claiming struct {
 // refreshEvery is how often an unanswered request for a record is repeated.
 const refreshEvery = time.Hour
 
-// take decides on one due row; it returns false when the claim is complete.
-func (c *claiming) take(row *Row, out *Claimed) bool {
+// take decides on one due row; more is false when the claim is complete.
+func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	f := c.req.Flows[row.Flow]
 	switch {
 	case f == nil:
 		row.DueAt = c.now.Add(10 * time.Minute)
 		c.patches = append(c.patches, *row)
-		return true
-	case c.req.Busy != nil && c.req.Busy(row.RowID, row.EntityKey()), c.taken[row.EntityKey()]:
-		return true
+		return true, nil
+	case c.busy(row):
+		return true, nil
 	case f.MaxAge > 0 && !row.Gone && row.Age(c.now) > f.MaxAge:
 		c.tooOld(row, f, out)
-		return true
+		return true, nil
 	case row.Solo && len(out.Jobs) > 0:
-		return true
+		return true, nil
+	}
+	heir, err := heirOf(c.ctx, c.tx, row)
+	if err != nil {
+		return false, err
+	}
+	if heir != nil {
+		// The key still is another record's, which has to get its new one first. It
+		// wakes this row; the look at the clock is for what a crash has swallowed.
+		row.Reason, row.DueAt = ReasonWaiting, c.now.Add(waitAgain)
+		c.patches = append(c.patches, *row)
+		return true, nil
 	}
 	c.taken[row.EntityKey()] = true
+	if row.RenamedFrom != "" {
+		c.taken[EntityKey{row.Entity, row.RenamedFrom}] = true
+	}
 	out.Jobs = append(out.Jobs, &Job{Row: *row, ClaimID: c.id, Number: row.Attempt + 1, ClaimedAt: c.now})
-	return !row.Solo && len(out.Jobs) < c.req.Limit
+	return !row.Solo && len(out.Jobs) < c.req.Limit, nil
+}
+
+// busy reports whether the row's record is being written, under the key that it
+// had before too.
+func (c *claiming) busy(row *Row) bool {
+	under := func(key string) bool {
+		k := EntityKey{row.Entity, key}
+		return c.taken[k] || c.req.Busy != nil && c.req.Busy(RowID{row.Flow, key}, k)
+	}
+	return under(row.Key) || row.RenamedFrom != "" && under(row.RenamedFrom)
 }
 
 // tooOld asks the source for a record's present state, or ends the job.
@@ -116,7 +169,8 @@ func (c *claiming) tooOld(row *Row, f *Flow, out *Claimed) {
 	c.patches = append(c.patches, *row)
 }
 
-func (c *claiming) store(owner string, out *Claimed) error {
+// putOff stores what was decided on the rows that are not taken.
+func (c *claiming) putOff() error {
 	if err := c.tx.PatchRows(c.ctx, c.patches); err != nil {
 		return err
 	}
@@ -126,8 +180,46 @@ func (c *claiming) store(owner string, out *Claimed) error {
 	if err := c.tx.AddRequests(c.ctx, c.requests); err != nil {
 		return err
 	}
-	if len(out.Jobs) == 0 {
+	c.patches, c.history, c.requests = nil, nil, nil
+	return nil
+}
+
+// share puts a job in doubt whose record is in doubt through another flow: what
+// that one's write may still do is done to the same record. The row of the job
+// itself is not marked.
+func (c *claiming) share(js []*Job) error {
+	var ids []RowID
+	for _, jb := range js {
+		for name, f := range c.req.Flows {
+			if name != jb.Flow && f.Entity == jb.Entity {
+				ids = append(ids, RowID{name, jb.Key})
+			}
+		}
+	}
+	if len(ids) == 0 {
 		return nil
+	}
+	rows, err := c.tx.Rows(c.ctx, ids, false)
+	if err != nil {
+		return err
+	}
+	at := make(map[EntityKey]time.Time, len(rows))
+	for i := range rows {
+		k := rows[i].EntityKey()
+		at[k] = later(at[k], rows[i].UnresolvedAt)
+	}
+	for _, jb := range js {
+		jb.UnresolvedAt = later(jb.UnresolvedAt, at[jb.EntityKey()])
+	}
+	return nil
+}
+
+func (c *claiming) store(owner string, out *Claimed) error {
+	if err := c.putOff(); err != nil || len(out.Jobs) == 0 {
+		return err
+	}
+	if err := c.share(out.Jobs); err != nil {
+		return err
 	}
 	keys := make([]EntityKey, 0, len(out.Jobs))
 	cl := Claim{ID: c.id, Client: c.req.Client, Owner: owner, At: c.now, Open: len(out.Jobs)}
@@ -147,12 +239,44 @@ func (c *claiming) store(owner string, out *Claimed) error {
 	for _, jb := range out.Jobs {
 		jb.Link = byKey[jb.EntityKey()]
 	}
+	if err := c.shareDoubt(out.Jobs); err != nil {
+		return err
+	}
 	return c.tx.AddClaim(c.ctx, cl)
+}
+
+// shareDoubt puts in doubt what another flow's write of the same record left in
+// doubt: the record is one, whichever flow's create it was whose answer was lost.
+func (c *claiming) shareDoubt(js []*Job) error {
+	var ids []RowID
+	byKey := map[EntityKey]*Job{}
+	for _, jb := range js {
+		for _, f := range c.req.Flows {
+			if f.Entity == jb.Entity && f.Name != jb.Flow {
+				ids = append(ids, RowID{f.Name, jb.Key})
+				byKey[jb.EntityKey()] = jb
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := c.tx.Rows(c.ctx, ids, false)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if jb := byKey[rows[i].EntityKey()]; jb != nil && rows[i].Unresolved() {
+			jb.UnresolvedAt = later(jb.UnresolvedAt, rows[i].UnresolvedAt)
+		}
+	}
+	return nil
 }
 
 // Recover settles the claims that an ended daemon left behind: each of their
 // jobs that is not settled counts one lost attempt and is unresolved, because
-// its write may have been sent up to the moment the daemon ended. It must run
+// its write may have been sent up to the moment the daemon ended. So are claims
+// of its own that an earlier run of this daemon could not settle. It must run
 // before the first Claim of a client, and only while no other daemon lives.
 func (j *Journal) Recover(ctx context.Context, client string, flows map[string]*Flow) (int, error) {
 	lost := 0
@@ -163,9 +287,6 @@ func (j *Journal) Recover(ctx context.Context, client string, flows map[string]*
 			return err
 		}
 		for _, c := range cs {
-			if c.Owner == j.owner {
-				continue
-			}
 			o := connectors.Fail(connectors.Lost, "lost", "the daemon ended while this write was under way; claimed at %s", c.At.Format(time.RFC3339))
 			n, err := j.recoverClaim(ctx, tx, c, flows, o)
 			if err != nil {
@@ -179,9 +300,10 @@ func (j *Journal) Recover(ctx context.Context, client string, flows map[string]*
 }
 
 // RecoverOwn takes back claims of this daemon whose commit was never confirmed,
-// so that nothing of them was sent. It must be called only while nothing of the
-// client is under way.
-func (j *Journal) RecoverOwn(ctx context.Context, client string, flows map[string]*Flow) (int, error) {
+// so that nothing of them was sent: those named, or all when none is, which must
+// be asked for only while nothing of the client is under way. It comes before
+// the next Claim, which could name the same attempts once more.
+func (j *Journal) RecoverOwn(ctx context.Context, client string, flows map[string]*Flow, only ...string) (int, error) {
 	n := 0
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		n = 0
@@ -190,7 +312,7 @@ func (j *Journal) RecoverOwn(ctx context.Context, client string, flows map[strin
 			return err
 		}
 		for _, c := range cs {
-			if c.Owner != j.owner {
+			if c.Owner != j.owner || len(only) > 0 && !slices.Contains(only, c.ID) {
 				continue
 			}
 			m, err := j.recoverClaim(ctx, tx, c, flows, connectors.Fail(connectors.Paused, "unclaimed", "nothing was sent: the claim was not confirmed"))
@@ -214,32 +336,28 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 	if err != nil {
 		return 0, err
 	}
-	now := j.Now()
-	var patches []Row
-	var history []Attempt
+	b := &settlement{ctx: ctx, tx: tx, client: c.Client, now: j.Now()}
+	n := 0
 	for i := range rows {
 		row, cj := &rows[i], byID[rows[i].RowID]
 		if row.Attempt >= cj.Attempt {
 			continue
 		}
+		n++
 		f := flows[row.Flow]
 		if f == nil {
 			f = &Flow{Name: row.Flow, Retry: DefaultRetry()}
 		}
 		jb := &Job{Row: Row{RowID: row.RowID, Generation: cj.Generation, Hash: cj.Hash, Gone: cj.Gone}, Number: cj.Attempt}
-		s := &settling{now: now, rnd: j.rnd, row: row, s: Settlement{Job: jb, Flow: f, Outcome: o, SentAt: now, Batch: true}}
-		s.settle()
-		patches = append(patches, *row)
-		history = append(history, entry(row.RowID, cj.Attempt, cj.Generation, now, o))
+		if err := b.one(row, Settlement{Job: jb, Flow: f, Outcome: o, SentAt: b.now, Batch: true}, j.rnd); err != nil {
+			return 0, err
+		}
 	}
-	if err := tx.PatchRows(ctx, patches); err != nil {
-		return 0, err
-	}
-	if err := tx.AddAttempts(ctx, history); err != nil {
+	if err := b.store(); err != nil {
 		return 0, err
 	}
 	_, err = tx.ReduceClaim(ctx, c.ID, c.Owner, c.Open)
-	return len(patches), err
+	return n, err
 }
 
 // NextDue returns when the next job of a client is due; zero when none is open.

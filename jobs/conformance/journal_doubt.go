@@ -80,6 +80,25 @@ var doubtRules = []rule{
 		b.admit(b.ev("1", 12, "A", "x"))
 		is(b, "body", string(b.one().Body), `{"v":"x"}`)
 	}},
+	{"what one flow left in doubt is in doubt for every flow that writes the record", func(b *bench) {
+		first, second := b.flow, *b.flow
+		second.Name = "prices"
+		b.flows["prices"] = &second
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		at := b.at
+		b.pass(time.Second)
+		b.flow = &second
+		b.admit(b.ev("1", 10, "A", "y"))
+		jb := b.one()
+		is(b, "flow", jb.Flow, "prices")
+		is(b, "in doubt since", jb.UnresolvedAt, at)
+		b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `7`})
+		b.flow = first
+		if !b.row("A").Unresolved() {
+			b.Fatal("the first flow's own doubt is gone")
+		}
+	}},
 	{"an older event does not end a doubt", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
 		b.settle(b.one(), unknown)
