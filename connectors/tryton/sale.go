@@ -32,8 +32,11 @@ func way(from, want string) (step, bool) {
 		return step{"confirm", "processing"}, true
 	case from == "quotation" && want == "cancelled":
 		return step{"cancel", "cancelled"}, true
+	// A server that ended between confirming and processing leaves a sale confirmed.
 	case from == "confirmed" && want == "processing":
 		return step{"process", "processing"}, true
+	case from == "confirmed":
+		return step{"draft", "draft"}, true
 	case from == "cancelled":
 		return step{"draft", "draft"}, true
 	}
@@ -104,8 +107,9 @@ func (s *sale) addresses(ctx context.Context, w connectors.Write, vals map[strin
 	return nil
 }
 
-// Update writes the fields of a sale as far as its state allows. A quotation is
-// taken back to draft for it; Advance brings it forward again.
+// Update writes the fields of a sale as far as its state allows. A quotation, or
+// a sale confirmed and not yet in processing, is taken back to draft for it;
+// Advance brings it forward again.
 func (s *sale) Update(ctx context.Context, w connectors.Write) connectors.Outcome {
 	vals, lists, want, err := s.record(ctx, w)
 	if err != nil {
@@ -130,7 +134,7 @@ func (s *sale) Update(ctx context.Context, w connectors.Write) connectors.Outcom
 	case state == "cancelled" && want == "cancelled":
 		// What is cancelled stays as it was.
 		return connectors.Outcome{Class: connectors.Unchanged}
-	case state == "quotation", state == "cancelled":
+	case state == "quotation", state == "confirmed", state == "cancelled":
 		if o := s.press(ctx, w, id, "draft"); o.Class != connectors.Applied {
 			return o
 		}
