@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"syncd/connectors"
 )
@@ -140,7 +142,7 @@ type admission struct {
 func (a *admission) load(items []Item) error {
 	ids := make([]string, 0, len(items))
 	for i := range items {
-		if items[i].SourceID != "" {
+		if items[i].SourceID != "" && FitsID(items[i].SourceID) {
 			ids = append(ids, items[i].SourceID)
 		}
 	}
@@ -156,6 +158,9 @@ func (a *admission) load(items []Item) error {
 	}
 	for i := range items {
 		it := &items[i]
+		if !FitsID(it.SourceID) {
+			it = it.withoutID()
+		}
 		if it.Problem != "" {
 			keys = append(keys, UnmappedKey(it.SourceID, it.Raw))
 		}
@@ -224,6 +229,33 @@ func UnmappedKey(sourceID string, raw []byte) string {
 	return "@?" + hex.EncodeToString(h[:8])
 }
 
+// FitsID reports whether an engine can store an id: see MaxID.
+func FitsID(id string) bool {
+	n := 0
+	for i := 0; i < len(id); {
+		r, size := utf8.DecodeRuneInString(id[i:])
+		if r == utf8.RuneError && size <= 1 || r == 0 || r == 0x1a {
+			n += 3 * size
+		} else {
+			n += size
+		}
+		i += size
+	}
+	return n <= MaxID
+}
+
+// withoutID is the item of a record whose id cannot be stored: a dead letter
+// like that of a record without one.
+func (it *Item) withoutID() *Item {
+	bad := *it
+	bad.SourceID, bad.Pairs, bad.Gone = "", nil, false
+	bad.Problem = fmt.Sprintf("the record's id is too long: it has %d bytes, and at most %d can be stored", len(it.SourceID), MaxID)
+	if len(bad.Raw) == 0 {
+		bad.Raw, _ = json.Marshal(it.SourceID) // a string always has a JSON form
+	}
+	return &bad
+}
+
 // HashBody identifies a canonical body.
 func HashBody(b []byte) []byte {
 	h := sha256.Sum256(b)
@@ -237,6 +269,9 @@ var goneHash = HashBody([]byte("gone"))
 func (a *admission) item(it *Item) error {
 	a.sum.Events++
 	a.sum.Pairs += len(it.Pairs)
+	if it.SourceID != "" && !FitsID(it.SourceID) {
+		it = it.withoutID()
+	}
 	if it.SourceID == "" {
 		a.reject(it, connectors.Stamp{Epoch: a.epoch, Version: it.Version, Observed: micro(it.Observed)})
 		return nil

@@ -21,19 +21,22 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 		a.generation(row, p, hash, it.Refresh)
 		return nil
 	}
-	row.Client, row.Entity = a.flow.Client, a.flow.Entity
 	if row.SourceID != "" && row.SourceID != it.SourceID {
 		a.sum.Collided++
 		return a.tx.PutContender(a.ctx, Contender{RowID: row.RowID, SourceID: it.SourceID, Stamp: stamp,
 			ChangedAt: micro(it.ChangedAt), Hash: hash, Body: p.Body, Since: a.now})
 	}
-	before := row.Desired
+	before, owner := row.Desired, row.SourceID
 	row.SourceID = it.SourceID
-	row.take(stamp, it)
 	same := !row.Gone && bytes.Equal(row.Hash, hash)
+	row.take(stamp, it)
+	if it.Log && stamp.Version == 0 && !same {
+		row.ReadAt = stamp.Observed // what is new in a log without versions shows by its content alone
+	}
+	same = a.stays(row) && same
 	if same && !it.Refresh && !row.heals(before, a.now) {
 		a.sum.Unchanged++
-		if before.Version != row.Desired.Version || a.flow.MaxAge > 0 {
+		if before.Version != row.Desired.Version || owner != row.SourceID || a.flow.MaxAge > 0 {
 			a.patches[p.Key] = true
 		}
 		return nil
@@ -43,17 +46,30 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	return nil
 }
 
+// stays reports whether the row is still written to the same entity of the same
+// client. What another target confirmed says nothing of the flow's new one.
+func (a *admission) stays(row *Row) bool {
+	if row.Client == a.flow.Client && row.Entity == a.flow.Entity {
+		return true
+	}
+	row.Client, row.Entity = a.flow.Client, a.flow.Entity
+	row.AppliedGeneration, row.AppliedHash, row.AppliedGone, row.AppliedAt = 0, nil, false, time.Time{}
+	return false
+}
+
 // take stores the order and the times of a newer reading. The version of a row
 // never falls, also when the key passes to another source record, because a
 // target that guards by version would refuse the new owner's state as stale.
 func (r *Row) take(stamp connectors.Stamp, it *Item) {
+	newer := stamp.Epoch > r.Desired.Epoch || stamp.Version > r.Desired.Version
 	v := stamp.Version
 	if stamp.Epoch == r.Desired.Epoch {
 		v = max(v, r.Desired.Version)
 	}
 	r.Desired = connectors.Stamp{Epoch: max(stamp.Epoch, r.Desired.Epoch), Version: v, Observed: stamp.Observed}
 	r.ChangedAt = micro(it.ChangedAt)
-	if !it.Log || r.ReadAt.IsZero() {
+	// An old entry of a log does not become young by being read again.
+	if !it.Log || newer || r.ReadAt.IsZero() {
 		r.ReadAt = stamp.Observed
 	}
 }
@@ -99,7 +115,7 @@ func (a *admission) open(row *Row) {
 	failing := row.Reason == ReasonRetry || row.Reason == ReasonUnresolved
 	wasReady := row.State == Ready
 	row.State = Ready
-	row.WaitEntity, row.WaitKey = "", ""
+	// What the row waits for stays noted: it may be the record that has its key still.
 	if wasReady {
 		if !failing {
 			row.DueAt, row.Reason = a.now, ReasonNone
@@ -117,7 +133,7 @@ func (a *admission) open(row *Row) {
 func (r *Row) close(why Reason) {
 	r.State, r.Reason = Done, why
 	r.OpenSince, r.DueAt = time.Time{}, time.Time{}
-	r.WaitEntity, r.WaitKey, r.RenamedFrom = "", "", ""
+	r.RenamedFrom = ""
 	r.Streak = 0
 }
 
@@ -144,11 +160,16 @@ func (a *admission) vanish(key string, it *Item, stamp connectors.Stamp) error {
 	if !it.Gone && a.flow.OnVanish == "keep" {
 		return nil
 	}
-	if it.Gone && it.Refresh && !row.Applied() && !row.Unresolved() {
-		// Asked for afresh because it was too old, and the source no longer has it.
-		row.SourceID = it.SourceID
-		a.expire(row, "gone", "the source no longer has the record")
-		return nil
+	if it.Gone && it.Refresh {
+		there, err := a.mayStand(row)
+		if err != nil {
+			return err
+		}
+		if !there {
+			// Asked for afresh because it was too old, and the source no longer has it.
+			a.expire(row, "gone", "the source no longer has the record")
+			return nil
+		}
 	}
 	row.take(stamp, it)
 	a.gone(row)
@@ -204,7 +225,6 @@ func expireRow(row *Row, f *Flow, now time.Time, code, message string) {
 		return
 	}
 	row.State, row.Reason = Dead, ReasonExpired
-	row.WaitEntity, row.WaitKey = "", ""
 }
 
 type renaming int
@@ -246,7 +266,11 @@ func (a *admission) rename(it *Item, src *SourceRecord, stamp connectors.Stamp, 
 		if next != nil && (next.Applied() || next.Unresolved() || (next.SourceID != "" && next.SourceID != src.ID)) {
 			return renameNone, nil
 		}
-		return renameDone, a.moveKey(old, it, stamp)
+		circle, err := a.circle(next, old)
+		if err != nil || circle {
+			return renameNone, err
+		}
+		return renameDone, a.moveKey(old, it)
 	}
 	return renameRefused, a.refuseRename(old, next, it, stamp)
 }
@@ -260,31 +284,44 @@ func (a *admission) mayStand(row *Row) (bool, error) {
 	if err != nil || len(ls) > 0 {
 		return len(ls) > 0, err
 	}
-	cs, err := a.tx.Claims(a.ctx, row.Client)
-	if err != nil {
-		return false, err
-	}
-	for _, c := range cs {
-		for _, cj := range c.Jobs {
-			if cj.RowID == row.RowID && cj.Attempt > row.Attempt {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+	return a.underWay(row)
 }
 
-// moveKey passes what is known of a record in the target from its old key to its new one.
-func (a *admission) moveKey(old *Row, it *Item, stamp connectors.Stamp) error {
+// underWay reports whether a claim names the row's next attempt.
+func (a *admission) underWay(row *Row) (bool, error) {
+	running, err := claimed(a.ctx, a.tx, []Row{*row})
+	return running[row.RowID], err
+}
+
+// moveKey passes what is known of a record in the target from its old key to its
+// new one. The old row notes which key has the record now: what a write that is
+// under way comes to is told to that one, and nobody else gets the old key before
+// the record has its new one.
+func (a *admission) moveKey(old *Row, it *Item) error {
 	key := it.Pairs[0].Key
 	next := a.rows[key]
 	if next == nil {
 		next = &Row{RowID: RowID{a.flow.Name, key}, Client: a.flow.Client, Entity: a.flow.Entity, State: Done}
 		a.rows[key] = next
 	}
-	next.SourceID, next.RenamedFrom = it.SourceID, old.Key
+	running, err := a.underWay(old)
+	if err != nil {
+		return err
+	}
+	stands := old
+	// A key that was never tried is none under which the record could stand.
+	if old.RenamedFrom != "" && !running && old.LastAt.Before(old.OpenSince) {
+		if err := a.loadRows([]string{old.RenamedFrom}); err != nil {
+			return err
+		}
+		if r := a.rows[old.RenamedFrom]; r != nil {
+			stands = r
+		}
+	}
+	next.SourceID, next.RenamedFrom = it.SourceID, stands.Key
 	next.Reason = ReasonNone
 	next.AppliedGeneration, next.AppliedHash, next.AppliedAt = old.AppliedGeneration, nil, old.AppliedAt
+	next.AppliedGone = old.AppliedGone
 	next.UnresolvedAt = old.UnresolvedAt
 	next.Desired = old.Desired
 	next.Generation = max(next.Generation, old.Generation)
@@ -305,6 +342,12 @@ func (a *admission) moveKey(old *Row, it *Item, stamp connectors.Stamp) error {
 	old.Generation++
 	old.close(ReasonRenamed)
 	a.patches[old.Key] = true
+	stands.WaitEntity, stands.WaitKey = next.Entity, next.Key
+	if stands == next {
+		stands.RenamedFrom, stands.WaitEntity, stands.WaitKey = "", "", ""
+	} else {
+		a.patches[stands.Key] = true
+	}
 	// desire, called next for the pair, opens the new row.
 	_, err = a.promote(old)
 	return err
@@ -319,7 +362,7 @@ func (a *admission) refuseRename(old, next *Row, it *Item, stamp connectors.Stam
 		a.rows[p.Key] = next
 	} else if next.SourceID != "" && next.SourceID != it.SourceID {
 		return a.desire(p, it, stamp) // a collision is told first
-	} else if next.State == Dead && next.Reason == ReasonRenamed && bytes.Equal(next.Hash, hash) && !it.Refresh {
+	} else if next.Reason == ReasonRenamed && bytes.Equal(next.Hash, hash) && !it.Refresh {
 		a.sum.Unchanged++
 		return nil
 	}

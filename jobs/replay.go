@@ -81,6 +81,8 @@ func replayable(row *Row, f *Flow) string {
 		return fmt.Sprintf("flow %s is not in the configuration", row.Flow)
 	case row.State != Dead:
 		return fmt.Sprintf("it is %s, not dead", row.State)
+	case row.Reason == ReasonExpired && row.SourceID == "":
+		return "the source no longer has the record"
 	case row.Reason == ReasonExpired && !f.CanRefresh:
 		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
 	case (row.Reason == ReasonMapping || row.Reason == ReasonRenamed) && row.SourceID == "":
@@ -138,7 +140,11 @@ func (j *Journal) Discard(ctx context.Context, ids []RowID, reason string) (Acte
 				out.Skipped = append(out.Skipped, Skip{row.RowID, "it is being written; wait for its outcome"})
 				continue
 			}
-			row.close(ReasonDiscarded)
+			why := ReasonDiscarded
+			if row.State == Dead && row.Reason == ReasonRenamed {
+				why = ReasonRenamed // it stays a key that was refused, and owns nothing
+			}
+			row.close(why)
 			out.Done++
 			patches = append(patches, *row)
 			history = append(history, Attempt{RowID: row.RowID, Number: row.Attempt, Generation: row.Generation, At: j.Now(),

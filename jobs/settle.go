@@ -99,9 +99,11 @@ func unsettled(row *Row, jb *Job) bool { return row != nil && row.Attempt == jb.
 // unknown outcome does not take a claim away from jobs still under way.
 func (j *Journal) release(ctx context.Context, tx Tx, ss []Settlement, byID map[RowID]*Row) (map[string]bool, error) {
 	perClaim := map[string]int{}
+	seen := make(map[RowID]bool, len(ss))
 	for _, s := range ss {
-		if unsettled(byID[s.Job.RowID], s.Job) {
+		if !seen[s.Job.RowID] && unsettled(byID[s.Job.RowID], s.Job) {
 			perClaim[s.Job.ClaimID]++
+			seen[s.Job.RowID] = true
 		}
 	}
 	live := make(map[string]bool, len(perClaim))
@@ -129,6 +131,13 @@ type settlement struct {
 }
 
 func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
+	heir, err := heirOf(b.ctx, b.tx, row)
+	if err != nil {
+		return err
+	}
+	if heir != nil && row.Generation > s.Job.Generation {
+		return b.handOver(row, heir, s)
+	}
 	k := row.EntityKey()
 	st := &settling{now: b.now, rnd: rnd, row: row, s: s}
 	if k := s.waitsFor(); k != (EntityKey{}) {
@@ -140,6 +149,7 @@ func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
 		}
 		st.awaited = len(ls) > 0
 	}
+	from := row.RenamedFrom
 	wasQuiet := row.LastClass == "" || row.LastClass.Confirmed()
 	st.settle()
 	b.patches = append(b.patches, *row)
@@ -154,6 +164,7 @@ func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
 	}
 	if FollowOf(s.Outcome.Class).Confirms {
 		b.wake = append(b.wake, k)
+		return b.arrived(row, from)
 	}
 	return nil
 }
@@ -204,6 +215,7 @@ const (
 
 func (x *settling) settle() {
 	row, o, f := x.row, x.s.Outcome, x.s.Flow
+	before := *row
 	fol := FollowOf(o.Class)
 	counted := fol.Counts && !x.outage(fol) && !free(o)
 	row.Attempt = x.s.Job.Number
@@ -243,6 +255,13 @@ func (x *settling) settle() {
 		x.ended(newer, false)
 	default:
 		x.again(fol, o, counted, newer, prior)
+	}
+	if newer && before.State == Dead {
+		// The state wanted by now was refused meanwhile: what came of an earlier one
+		// does not open it.
+		row.State, row.Reason, row.OpenSince, row.DueAt = before.State, before.Reason, before.OpenSince, before.DueAt
+		row.LastClass, row.LastCode, row.LastMessage = before.LastClass, before.LastCode, before.LastMessage
+		row.RenamedFrom = before.RenamedFrom
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // Journal runs every rule of a job's life over an engine. open returns an
 // engine on a fresh place for this test alone, which tells the time by now.
 func Journal(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.Engine) {
-	for _, group := range [][]rule{admissionRules, keyRules, outcomeRules, doubtRules, ageRules, operatorRules} {
+	for _, group := range [][]rule{admissionRules, keyRules, outcomeRules, doubtRules, ageRules, operatorRules,
+		handedKeyRules, hostileRules} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()

@@ -1,0 +1,140 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+// hostileRules are sequences that lost something, doubled something or held
+// others back.
+var hostileRules = []rule{
+	{"a write in doubt of one flow is in doubt for another flow that writes the same record", func(b *bench) {
+		second := *b.flow
+		second.Name = "prices"
+		b.flows["prices"] = &second
+		first := b.flow
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		at := b.at
+		b.flow = &second
+		b.admit(b.ev("1", 10, "A", "y"))
+		jb := b.one()
+		is(b, "flow", jb.Flow, "prices")
+		is(b, "in doubt", jb.UnresolvedAt, at)
+		b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `7`, Resolved: true})
+		b.flow = first
+		is(b, "the first still in doubt", b.row("A").Unresolved(), true)
+		b.pass(time.Minute)
+		is(b, "flow", b.one().Flow, "orders")
+	}},
+	{"a claim of our own that an ended run left behind is in doubt", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.one()
+		b.underWay = map[jobs.RowID]bool{}
+		is(b, "lost", b.recover(), 1)
+		is(b, "in doubt", b.row("A").Unresolved(), true)
+		b.none()
+	}},
+	{"a job named twice in one settlement takes no other off its claim", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"), b.ev("2", 10, "B", "x"))
+		js := b.claim()
+		s := jobs.Settlement{Job: js[0], Flow: b.flow, Outcome: applied, SentAt: b.at}
+		out, err := b.journal.Settle(context.Background(), "erp", []jobs.Settlement{s, s})
+		if err != nil || out[0].Fenced || !out[1].Fenced {
+			b.Fatalf("settled %+v, %v", out, err)
+		}
+		is(b, "other fenced", b.settle(js[1], unknown).Fenced, false)
+		is(b, "in doubt", b.row(js[1].Key).Unresolved(), true)
+	}},
+	{"the backlog of a flow that is no longer configured holds nobody back", func(b *bench) {
+		old := *b.flow
+		old.Name = "old"
+		live := b.flow
+		b.flow = &old
+		var items []jobs.Item
+		for i := range 300 {
+			items = append(items, b.ev(fmt.Sprint(i), 1, fmt.Sprint("K", i), "x"))
+		}
+		b.admit(items...)
+		b.pass(time.Second)
+		b.flow = live
+		b.admit(b.ev("1", 1, "A", "x"))
+		c, err := b.journal.Claim(context.Background(), jobs.ClaimRequest{Client: "erp", Limit: 2, Flows: b.flows})
+		if err != nil || len(c.Jobs) != 1 {
+			b.Fatalf("claimed %d, %v", len(c.Jobs), err)
+		}
+	}},
+	{"jobs past max_age hold nobody back", func(b *bench) {
+		b.flow.MaxAge = time.Hour
+		var items []jobs.Item
+		for i := range 300 {
+			items = append(items, b.ev(fmt.Sprint(i), 1, fmt.Sprint("K", i), "x"))
+		}
+		b.admit(items...)
+		b.pass(2 * time.Hour)
+		b.admit(b.ev("new", 1, "A", "x"))
+		c, err := b.journal.Claim(context.Background(), jobs.ClaimRequest{Client: "erp", Limit: 2, Flows: b.flows})
+		if err != nil || len(c.Jobs) != 1 || c.Expired != 300 {
+			b.Fatalf("claimed %d, expired %d, %v", len(c.Jobs), c.Expired, err)
+		}
+	}},
+	{"rows of records that are under way hold nobody back", func(b *bench) {
+		for _, name := range []string{"two", "three", "four"} {
+			f := *b.flow
+			f.Name = name
+			b.flows[name] = &f
+		}
+		for _, name := range []string{"orders", "two", "three", "four"} {
+			b.flow = b.flows[name]
+			b.admit(b.ev("1", 1, "A", name), b.ev("2", 1, "B", name))
+		}
+		b.flow = b.flows["orders"]
+		busy := map[string]bool{"A": true, "B": true}
+		b.pass(time.Second)
+		b.admit(b.ev("3", 1, "C", "x"))
+		c, err := b.journal.Claim(context.Background(), jobs.ClaimRequest{Client: "erp", Limit: 1, Flows: b.flows, InFlight: 2,
+			Busy: func(_ jobs.RowID, k jobs.EntityKey) bool { return busy[k.Key] }})
+		if err != nil || len(c.Jobs) != 1 || c.Jobs[0].Key != "C" {
+			b.Fatalf("claimed %d, %v", len(c.Jobs), err)
+		}
+	}},
+	{"a new entry of a log is young, whenever its record was first read", func(b *bench) {
+		b.flow.MaxAge = time.Hour
+		log := func(version int64, content string) jobs.Item {
+			it := b.ev("1", version, "A", content)
+			it.Log = true
+			return it
+		}
+		b.admit(log(10, "x"))
+		b.apply()
+		b.pass(2 * time.Hour)
+		b.admit(log(11, "y"))
+		is(b, "body", string(b.one().Body), `{"v":"y"}`)
+	}},
+	{"an old entry of a log that is read again is not young", func(b *bench) {
+		b.flow.MaxAge = time.Hour
+		log := func() jobs.Item {
+			it := b.ev("1", 10, "A", "x")
+			it.Log = true
+			return it
+		}
+		b.admit(log())
+		b.pass(2 * time.Hour)
+		b.admit(log())
+		b.none()
+		b.want("A", jobs.Dead, jobs.ReasonExpired)
+	}},
+	{"a record whose id cannot be stored is a dead letter and holds nobody back", func(b *bench) {
+		long := b.ev(strings.Repeat("i", jobs.MaxID+1), 1, "L", "x")
+		long.Raw = json.RawMessage(`{"id":"long"}`)
+		a := b.admit(b.ev("1", 1, "A", "x"), long, b.ev("2", 1, "B", "x"))
+		is(b, "rejected", a.Rejected, 1)
+		is(b, "due", len(b.claim()), 2)
+	}},
+}

@@ -1,0 +1,221 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+var applied = connectors.Outcome{Class: connectors.Applied, Link: `7`}
+
+// handedKeyRules are sequences in which a key changes hands at a bad moment.
+var handedKeyRules = []rule{
+	{"the owner of a key is stored although neither content nor version changed", func(b *bench) {
+		b.flow.OnVanish, b.flow.OnDelete = "keep", "delete"
+		b.admit(b.ev("1", 0, "A", "x"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 0)) // lets go of A, and A stays in the target
+		b.pass(time.Second)
+		b.admit(b.ev("2", 0, "A", "x"))
+		is(b, "owner", b.row("A").SourceID, "2")
+		b.pass(time.Second)
+		gone := b.ev("2", 0)
+		gone.Gone = true
+		b.admit(gone)
+		is(b, "removal", b.one().Write(b.flow).Removal, connectors.Delete)
+	}},
+	{"a record gone while its first write is under way is removed after it", func(b *bench) {
+		b.flow.MaxAge, b.flow.CanRefresh, b.flow.OnDelete = time.Hour, true, "delete"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.pass(2 * time.Hour)
+		b.none() // its present state is asked for
+		b.admit(b.ev("1", 11, "A", "y"))
+		jb := b.one()
+		b.pass(time.Second)
+		answer := b.ev("1", 0)
+		answer.Gone, answer.Refresh = true, true
+		b.admit(answer)
+		b.settle(jb, applied)
+		next := b.one()
+		is(b, "removal", next.Write(b.flow).Removal, connectors.Delete)
+	}},
+	{"a record that expired because it is gone does not keep its key from another", func(b *bench) {
+		b.flow.MaxAge, b.flow.CanRefresh = time.Hour, true
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.pass(2 * time.Hour)
+		b.none()
+		answer := b.ev("1", 0)
+		answer.Gone, answer.Refresh = true, true
+		b.admit(answer)
+		b.want("A", jobs.Dead, jobs.ReasonExpired)
+		b.pass(time.Second)
+		b.admit(b.ev("2", 10, "A", "y"))
+		is(b, "body", string(b.one().Body), `{"v":"y"}`)
+	}},
+	{"a record whose key changes while its create is under way is written under the new key only after it", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("1", 10, "A", "x"))
+		jb := b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "y"))
+		b.none() // the create of A is under way: B is the same record
+		b.settle(jb, applied)
+		next := b.one()
+		is(b, "key", next.Key, "B")
+		is(b, "link", next.Link, `7`)
+		is(b, "from", next.RenamedFrom, "A")
+		is(b, "applied", next.AppliedGeneration > 0, true)
+		b.settle(next, applied)
+		b.none()
+		b.want("A", jobs.Done, jobs.ReasonRenamed)
+	}},
+	{"a create of unknown outcome under the old key puts the new key in doubt", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("1", 10, "A", "x"))
+		jb := b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "y"))
+		b.pass(time.Second)
+		b.settle(jb, unknown)
+		b.none() // not before the write has settled
+		b.pass(time.Minute)
+		next := b.one()
+		is(b, "key", next.Key, "B")
+		is(b, "in doubt", next.Unresolved(), true)
+		is(b, "from", next.RenamedFrom, "A")
+		b.want("A", jobs.Done, jobs.ReasonRenamed)
+		is(b, "A in doubt", b.row("A").Unresolved(), false)
+	}},
+	{"a create that was lost under the old key puts the new key in doubt", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "y"))
+		b.restart()
+		b.recover()
+		b.none()
+		b.pass(time.Minute)
+		next := b.one()
+		is(b, "key", next.Key, "B")
+		is(b, "in doubt", next.Unresolved(), true)
+	}},
+	{"a create that was never sent under the old key leaves the new key a plain one", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "x"))
+		jb := b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "y"))
+		b.settle(jb, connectors.Fail(connectors.Transient, "connect", "refused"))
+		next := b.one()
+		is(b, "key", next.Key, "B")
+		is(b, "in doubt", next.Unresolved(), false)
+		b.settle(next, applied)
+		b.pass(time.Hour)
+		b.none()
+	}},
+	{"a key that a record leaves is not given to another before that record has its new one", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "one"), b.ev("2", 11, "A", "two"))
+		jb := b.one()
+		is(b, "key", jb.Key, "B")
+		b.pass(5 * time.Minute) // a slow write
+		b.none()
+		b.settle(jb, applied)
+		next := b.one()
+		is(b, "key", next.Key, "A")
+		is(b, "link", next.Link, "")
+	}},
+	{"a refused key is not written because a removal under it was still under way", func(b *bench) {
+		b.flow.OnDelete = "delete"
+		b.admit(b.ev("1", 10, "A", "one"), b.ev("2", 10, "B", "two"))
+		for _, jb := range b.claim() {
+			b.settle(jb, applied)
+		}
+		b.pass(time.Second)
+		gone := b.ev("2", 0)
+		gone.Gone = true
+		b.admit(gone)
+		jb := b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "one"))
+		b.want("B", jobs.Dead, jobs.ReasonRenamed)
+		b.settle(jb, connectors.Outcome{Class: connectors.Applied})
+		b.want("B", jobs.Dead, jobs.ReasonRenamed)
+		b.none()
+	}},
+	{"giving up a refused key is no permission to create the record again", func(b *bench) {
+		b.flow.OnDelete = "delete"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		if _, err := b.journal.Discard(context.Background(), []jobs.RowID{{Flow: "orders", Key: "B"}}, "no"); err != nil {
+			b.Fatal(err)
+		}
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		b.none()
+		is(b, "state", b.row("B").State, jobs.Done)
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "B", "y"))
+		b.none()
+		b.want("A", jobs.Done, jobs.ReasonNone)
+		b.want("B", jobs.Dead, jobs.ReasonRenamed)
+	}},
+	{"a key that changes twice before it is written is looked for where the record stands", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied}) // a target without ids
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "C", "x"))
+		jb := b.one()
+		is(b, "key", jb.Key, "C")
+		is(b, "from", jb.RenamedFrom, "A")
+	}},
+	{"a key that changes and changes back before it is written is written under the first", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "A", "y"))
+		jb := b.one()
+		is(b, "key", jb.Key, "A")
+		is(b, "link", jb.Link, `7`)
+		b.settle(jb, applied)
+		b.none()
+		b.want("B", jobs.Done, jobs.ReasonRenamed)
+	}},
+	{"a record that got a key which once was removed is removed itself in the end", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("2", 10, "B", "two"))
+		b.apply()
+		b.pass(time.Second)
+		gone := b.ev("2", 0)
+		gone.Gone = true
+		b.admit(gone)
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied})
+		b.pass(time.Second)
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "one"))
+		b.pass(time.Second)
+		gone = b.ev("1", 0)
+		gone.Gone = true
+		b.admit(gone)
+		jb := b.one()
+		is(b, "removal of "+jb.Key, jb.Write(b.flow).Removal, connectors.Delete)
+		is(b, "link", jb.Link, `7`)
+	}},
+}

@@ -1,0 +1,118 @@
+package jobs
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"syncd/connectors"
+)
+
+// A record that changes its key in the target (on_rename: rename) has two rows:
+// the old one, closed, names the new one in WaitKey, and the new one names the
+// old one in RenamedFrom until the record has its new key. Until then both are
+// one record: they are not written at once, what becomes of a write that was
+// under way under the old key belongs to the new row, and whoever takes the old
+// key over waits.
+
+// heirOf returns the row to which the record that had row's key is still to
+// move; nil when there is none.
+func heirOf(ctx context.Context, tx Tx, row *Row) (*Row, error) {
+	if row.WaitKey == "" || row.WaitEntity != row.Entity {
+		return nil, nil
+	}
+	rows, err := tx.Rows(ctx, []RowID{{row.Flow, row.WaitKey}}, false)
+	if err != nil || len(rows) == 0 || !rows[0].inherits(row) {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
+// inherits reports whether r stands for the record that had old's key, and that
+// may have it still.
+func (r *Row) inherits(old *Row) bool { return r.RenamedFrom == old.Key && r.State != Done }
+
+// handOver tells the new row of a record what came of a write under its old key.
+func (b *settlement) handOver(old, heir *Row, s Settlement) error {
+	o, fol := s.Outcome, FollowOf(s.Outcome.Class)
+	old.Attempt = s.Job.Number
+	if fol.Confirms || o.Resolved {
+		heir.UnresolvedAt = time.Time{}
+	}
+	if fol.Doubts {
+		heir.UnresolvedAt = later(heir.UnresolvedAt, micro(s.SentAt))
+	}
+	switch {
+	case fol.Confirms && o.Class != connectors.Stale:
+		heir.AppliedGeneration, heir.AppliedGone, heir.AppliedAt = s.Job.Generation, s.Job.Gone, b.now
+	case fol.Rule == "on_missing":
+		heir.AppliedGone = heir.AppliedGeneration > 0
+	}
+	heir.AppliedHash = nil
+	if heir.State == Ready && heir.Unresolved() {
+		heir.Reason, heir.DueAt = ReasonUnresolved, later(heir.DueAt, heir.UnresolvedAt.Add(s.Flow.SettleTime))
+	}
+	b.patches = append(b.patches, *old, *heir)
+	b.history = append(b.history, entry(old.RowID, s.Job.Number, s.Job.Generation, b.now, o))
+	return b.moveLink(old.EntityKey(), heir.EntityKey(), o, fol)
+}
+
+// arrived frees the key that a record had before, once it has its new one.
+func (b *settlement) arrived(row *Row, from string) error {
+	if from == "" {
+		return nil
+	}
+	rows, err := b.tx.Rows(b.ctx, []RowID{{row.Flow, from}}, false)
+	if err != nil || len(rows) == 0 || rows[0].WaitEntity != row.Entity || rows[0].WaitKey != row.Key {
+		return err
+	}
+	old := rows[0]
+	old.WaitEntity, old.WaitKey = "", ""
+	if old.State == Ready && old.Reason == ReasonWaiting {
+		old.Reason, old.DueAt = ReasonNone, b.now
+	}
+	b.patches = append(b.patches, old)
+	return nil
+}
+
+// moveLink passes the link that the write stored, or brought, on to the new key.
+func (b *settlement) moveLink(from, to EntityKey, o connectors.Outcome, fol Follow) error {
+	link := o.Link
+	if link == "" {
+		ls, err := b.tx.Links(b.ctx, b.client, []EntityKey{from})
+		if err != nil {
+			return err
+		}
+		if len(ls) > 0 {
+			link = ls[0].Link
+		}
+	}
+	b.unlink = append(b.unlink, from)
+	switch {
+	case fol.Rule == "on_missing":
+		b.unlink = append(b.unlink, to)
+	case link != "":
+		b.links = append(b.links, Link{EntityKey: to, Link: link, SeenAt: b.now})
+	}
+	return nil
+}
+
+// circle reports whether the record that has next's key is to move, over
+// however many keys, to old's: such records cannot wait for one another.
+func (a *admission) circle(next, old *Row) (bool, error) {
+	for seen := []string{}; next != nil && next.WaitKey != "" && !slices.Contains(seen, next.Key); {
+		seen = append(seen, next.Key)
+		if err := a.loadRows([]string{next.WaitKey}); err != nil {
+			return false, err
+		}
+		heir := a.rows[next.WaitKey]
+		if heir == nil || !heir.inherits(next) || heir == old && old.RenamedFrom == next.Key && len(seen) == 1 {
+			return false, nil
+		}
+		if heir == old {
+			return true, nil
+		}
+		next = heir
+	}
+	return false, nil
+}
