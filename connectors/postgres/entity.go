@@ -148,12 +148,12 @@ func (e *Entity) info(name string, timeout time.Duration) connectors.EntityInfo 
 		Name:       name,
 		Doc:        fmt.Sprintf("Rows of the table %s.", e.Table),
 		Guarded:    e.Version != "",
-		MaxBatch:   maxBatch,
 		SettleTime: timeout,
 		Removals:   []connectors.Removal{connectors.Delete},
 		Renames:    len(e.Link) > 0 && !slices.Equal(e.Link, e.Key),
 	}
 	if e.Unique {
+		in.MaxBatch = maxBatch
 		in.Strategies = []connectors.StrategyInfo{
 			{Strategy: connectors.NaturalKey, Field: keys + " (unique index)"},
 			{Strategy: connectors.ExternalRef, Field: keys + " (unique index)"},

@@ -153,6 +153,9 @@ func (b *base) entity(set func(e *Entity)) *entity {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	if l, ok := got.(lookedUp); ok {
+		return l.rows.(*entity)
+	}
 	return got.(*entity)
 }
 

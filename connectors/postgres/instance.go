@@ -47,7 +47,23 @@ func (in *instance) Entity(name string) (connectors.Entity, error) {
 	if !ok {
 		return nil, fmt.Errorf("client %s has no entity %s", in.db.env.Client, name)
 	}
-	return &entity{db: in.db, name: name, config: e}, nil
+	t := &entity{db: in.db, name: name, config: e}
+	if !e.Unique {
+		return lookedUp{t}, nil
+	}
+	return t, nil
+}
+
+// lookedUp is an entity whose key nothing makes unique, so that it cannot be upserted.
+type lookedUp struct{ rows }
+
+// rows is what such an entity can do.
+type rows interface {
+	connectors.Entity
+	connectors.Creator
+	connectors.Finder
+	connectors.Updater
+	connectors.Remover
 }
 
 // Close waits for statements under way and closes all connections.

@@ -43,9 +43,8 @@ func (e *entity) one(ctx context.Context, w *connectors.Write, f func(ctx contex
 // oneRow reads the record; one with an unknown field once more against a fresh catalog, which then takes the place of *p.
 func (e *entity) oneRow(ctx context.Context, p **plan, w *connectors.Write) (*row, error) {
 	if w.Body == nil {
-		r := &row{w: w}
-		var err error
-		if w.Link == "" {
+		r, err := &row{w: w}, (*p).comparable(w)
+		if w.Link == "" && err == nil {
 			r.key, err = (*p).keyOf(w, nil)
 		}
 		return r, err

@@ -35,6 +35,9 @@ type childRow struct {
 
 // newRow reads a record. Its error is a *refusal.
 func (p *plan) newRow(w *connectors.Write, at int) (*row, error) {
+	if err := p.comparable(w); err != nil {
+		return nil, err
+	}
 	r := &row{w: w, at: at}
 	set := map[*column]value{}
 	err := jsonscan.Object(w.Body, func(k, raw []byte) error {
@@ -58,6 +61,15 @@ func (p *plan) newRow(w *connectors.Write, at int) (*row, error) {
 	}
 	r.columns, r.values = inOrder(p.table, set)
 	return r, nil
+}
+
+// comparable refuses a state of a source that has begun anew where the row could not tell: its versions start again, and the guard would take them
+// all for older ones.
+func (p *plan) comparable(w *connectors.Write) error {
+	if w.Stamp.Epoch != 0 && p.version != nil && p.epoch == nil {
+		return refuse("no_epoch_column", "the source has begun anew, and the table %s cannot tell its new versions from the old ones; add a bigint column and name it in source_epoch", p.table.tableName)
+	}
+	return nil
 }
 
 func refused(err error) error {

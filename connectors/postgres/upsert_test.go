@@ -68,6 +68,17 @@ func TestEpochStandsAboveVersion(t *testing.T) {
 	b.want("SELECT total, v, epoch FROM erp.orders", "2.00 5 1")
 }
 
+func TestNewEpochWithoutAColumnForItIsRefusedNotDropped(t *testing.T) {
+	t.Parallel()
+	b := newBase(t, orders)
+	e := b.entity(guarded)
+	b.confirmed(e.Upsert(t.Context(), []connectors.Write{write("A", `{}`, 100)}))
+	anew := connectors.Write{Key: "A", Body: json.RawMessage(`{}`), Stamp: connectors.Stamp{Epoch: 1, Version: 1, Observed: day}}
+	b.same(brief(e.Upsert(t.Context(), []connectors.Write{anew})...), "invalid/no_epoch_column")
+	anew.Body, anew.Removal = nil, connectors.Delete
+	b.same(brief(e.Remove(t.Context(), anew)), "invalid/no_epoch_column")
+}
+
 func TestRowOfSomebodyElseIsAdopted(t *testing.T) {
 	t.Parallel()
 	b := newBase(t, orders)
