@@ -184,41 +184,8 @@ func (c *claiming) putOff() error {
 	return nil
 }
 
-// share puts a job in doubt whose record is in doubt through another flow: what
-// that one's write may still do is done to the same record. The row of the job
-// itself is not marked.
-func (c *claiming) share(js []*Job) error {
-	var ids []RowID
-	for _, jb := range js {
-		for name, f := range c.req.Flows {
-			if name != jb.Flow && f.Entity == jb.Entity {
-				ids = append(ids, RowID{name, jb.Key})
-			}
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, err := c.tx.Rows(c.ctx, ids, false)
-	if err != nil {
-		return err
-	}
-	at := make(map[EntityKey]time.Time, len(rows))
-	for i := range rows {
-		k := rows[i].EntityKey()
-		at[k] = later(at[k], rows[i].UnresolvedAt)
-	}
-	for _, jb := range js {
-		jb.UnresolvedAt = later(jb.UnresolvedAt, at[jb.EntityKey()])
-	}
-	return nil
-}
-
 func (c *claiming) store(owner string, out *Claimed) error {
 	if err := c.putOff(); err != nil || len(out.Jobs) == 0 {
-		return err
-	}
-	if err := c.share(out.Jobs); err != nil {
 		return err
 	}
 	keys := make([]EntityKey, 0, len(out.Jobs))

@@ -7,32 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"syncd/connectors"
 	"syncd/jobs"
 )
 
 // hostileRules are sequences that lost something, doubled something or held
 // others back.
 var hostileRules = []rule{
-	{"a write in doubt of one flow is in doubt for another flow that writes the same record", func(b *bench) {
-		second := *b.flow
-		second.Name = "prices"
-		b.flows["prices"] = &second
-		first := b.flow
-		b.admit(b.ev("1", 10, "A", "x"))
-		b.settle(b.one(), unknown)
-		at := b.at
-		b.flow = &second
-		b.admit(b.ev("1", 10, "A", "y"))
-		jb := b.one()
-		is(b, "flow", jb.Flow, "prices")
-		is(b, "in doubt", jb.UnresolvedAt, at)
-		b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `7`, Resolved: true})
-		b.flow = first
-		is(b, "the first still in doubt", b.row("A").Unresolved(), true)
-		b.pass(time.Minute)
-		is(b, "flow", b.one().Flow, "orders")
-	}},
 	{"a claim of our own that an ended run left behind is in doubt", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
 		b.one()
