@@ -27,7 +27,8 @@ type client struct {
 	log      *slog.Logger
 	now      func() time.Time
 
-	// served is when the client last proved to be alive, in Unix microseconds; 0 never.
+	// served is when the client last proved to be alive, in Unix microseconds of the
+	// journal's time, with which it is compared; 0 never.
 	served   atomic.Int64
 	inFlight atomic.Int64
 }
@@ -158,7 +159,7 @@ func verdict(o connectors.Outcome) breaker.Verdict {
 	}
 }
 
-func (c *client) lives() { c.served.Store(time.Now().UnixMicro()) }
+func (c *client) lives() { c.served.Store(c.now().UnixMicro()) }
 
 // lastServed is when the client last proved to be alive.
 func (c *client) lastServed() time.Time {

@@ -322,7 +322,7 @@ func TestEventWhoseMappingKilledTheDaemonIsFoundAndTheOthersPass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := w.journal.BeginPage(ctx, "orders", "3 1"); err != nil { // event 1 was begun alone three times
+		if _, err := w.journal.BeginPage(ctx, "orders", `{"1":3}`); err != nil { // event 1 was begun alone three times
 			t.Fatal(err)
 		}
 		w.start()

@@ -109,6 +109,7 @@ type world struct {
 	orders  *faketarget.Entity
 	parties *faketarget.Entity
 	plan    *Plan
+	engine  jobs.Engine
 	journal *jobs.Journal
 	reload  chan Reload
 	daemon  *Daemon
@@ -129,6 +130,7 @@ func inWorld(t *testing.T, prove func(w *world)) {
 			t.Fatal(err)
 		}
 		defer e.Close()
+		w.engine = e
 		w.journal = jobs.New(e, jobs.Options{Owner: "first"})
 		w.plan = &Plan{
 			Clients: map[string]*ClientPlan{

@@ -31,6 +31,9 @@ type lane struct {
 	records map[jobs.EntityKey]bool
 
 	settler *settler
+
+	// unsure names claims that may or may not have been stored; it is the turn's own.
+	unsure []string
 }
 
 // mostClaimed bounds the jobs of one claim, and so what is in doubt after a crash.
@@ -94,7 +97,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 		return false
 	}
 	free := cap(l.slots) - len(l.slots)
-	if free == 0 {
+	if free == 0 || !l.recover(soft) {
 		return l.rest(soft, time.Second)
 	}
 	limit := min(free*l.batch, mostClaimed)
@@ -104,12 +107,12 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.client.name, Limit: limit, Flows: l.flows,
 		Busy: l.busy, InFlight: l.underWay()})
 	if err != nil {
+		l.unsure = append(l.unsure, got.ID)
 		if soft.Err() != nil {
-			// A claim that was stored meanwhile is found at the next start.
+			l.recover(hard)
 			return false
 		}
 		l.log.Error("claiming jobs failed; nothing is sent", "error", err)
-		l.recover(soft)
 		return l.rest(soft, time.Second)
 	}
 	if len(got.Jobs)+got.Refreshed+got.Expired > 0 {
@@ -124,15 +127,24 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	return true
 }
 
-// recover settles claims of this daemon whose commit was never confirmed. It
-// is called only when nothing is under way, else at the next turn.
-func (l *lane) recover(ctx context.Context) {
-	if l.underWay() > 0 {
-		return
+// recoverTime bounds the taking back of unconfirmed claims, which a stop may wait for.
+const recoverTime = 5 * time.Second
+
+// recover takes back claims of which it is not known whether they were stored;
+// nothing of them was sent. It comes before the next claim, which would name the
+// same attempts again, and reports whether that may be made.
+func (l *lane) recover(ctx context.Context) bool {
+	if len(l.unsure) == 0 {
+		return true
 	}
-	if _, err := l.d.journal.RecoverOwn(ctx, l.client.name, l.flows); err != nil && ctx.Err() == nil {
-		l.log.Error("taking back unconfirmed claims failed", "error", err)
+	ctx, cancel := context.WithTimeout(ctx, recoverTime)
+	defer cancel()
+	if _, err := l.d.journal.RecoverOwn(ctx, l.client.name, l.flows, l.unsure...); err != nil {
+		l.log.Error("taking back unconfirmed claims failed; nothing is claimed before that", "error", err)
+		return false
 	}
+	l.unsure = nil
+	return true
 }
 
 // untilDue is how long the lane may rest: until the next due job, at most a

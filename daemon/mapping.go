@@ -2,10 +2,10 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +21,7 @@ const deaths = 3
 // mapPage maps the events of a page. The beginning is counted durably first, so
 // that an event whose mapping kills the process (it may eat all memory) is
 // found: after three beginnings without an end the events are begun one at a
-// time, and the one that is begun and never ended becomes a dead letter.
+// time, and each that is begun three times and never ended becomes a dead letter.
 func (d *Daemon) mapPage(ctx context.Context, f *FlowPlan, fs jobs.FlowState, page connectors.Page) ([]jobs.Item, error) {
 	if len(page.Events) == 0 {
 		return nil, nil
@@ -36,35 +36,45 @@ func (d *Daemon) mapPage(ctx context.Context, f *FlowPlan, fs jobs.FlowState, pa
 		return items, firstErr(err, ctx.Err())
 	}
 	d.log.Warn("mapping a page has ended the daemon before; its events are mapped one at a time", "flow", f.Name, "starts", before.PageStarts)
-	begun, suspect := readSuspect(before.Suspect)
+	begun := readSuspects(before.Suspect)
 	for i, ev := range page.Events {
-		n := 1
-		if suspect != "" && suspect == ev.SourceID {
-			if n = begun + 1; n > deaths {
-				items[i] = d.rejected(f, page, ev, "mapping this event has ended the daemon; see its log")
-				continue
-			}
+		n := begun[ev.SourceID]
+		if n >= deaths {
+			items[i] = d.rejected(f, page, ev, "mapping this event has ended the daemon; see its log")
+			continue
 		}
-		if _, err := d.journal.BeginPage(ctx, f.Name, fmt.Sprintf("%d %s", n, ev.SourceID)); err != nil {
+		begun[ev.SourceID] = n + 1
+		if err := d.suspect(ctx, f, begun); err != nil {
 			return nil, err
 		}
 		items[i] = d.mapEvent(ctx, f, page, ev)
+		begun[ev.SourceID] = n // it has ended
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			break
 		}
 	}
-	return items, nil
+	return items, firstErr(d.suspect(context.WithoutCancel(ctx), f, begun), ctx.Err())
 }
 
-// readSuspect takes apart what is stored of the event that was begun last: how
-// often, and its source id.
-func readSuspect(s string) (int, string) {
-	n, id, ok := strings.Cut(s, " ")
-	count, err := strconv.Atoi(n)
-	if !ok || err != nil {
-		return 0, ""
+// suspect notes how often the mapping of which events was begun and never ended,
+// by source id.
+func (d *Daemon) suspect(ctx context.Context, f *FlowPlan, begun map[string]int) error {
+	maps.DeleteFunc(begun, func(_ string, n int) bool { return n == 0 })
+	b, err := json.Marshal(begun)
+	if err != nil {
+		return err
 	}
-	return count, id
+	_, err = d.journal.BeginPage(ctx, f.Name, string(b))
+	return err
+}
+
+// readSuspects reads what suspect noted.
+func readSuspects(s string) map[string]int {
+	begun := map[string]int{}
+	if json.Unmarshal([]byte(s), &begun) != nil || begun == nil {
+		return map[string]int{}
+	}
+	return begun
 }
 
 // mapEvent maps one event; what goes wrong with it stays with it.

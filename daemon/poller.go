@@ -78,6 +78,10 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 		if got.err != nil {
 			return false, got.err
 		}
+		if got.page.More && string(got.page.Next) == string(got.from) {
+			p.log.Warn("the source says that there is more, and stays where it is; asked again later", "client", p.client.name)
+			got.page.More = false
+		}
 		if got.page.More {
 			next = p.pull(ctx, got.page.Next)
 		}

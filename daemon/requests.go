@@ -104,9 +104,11 @@ func (d *Daemon) present(ctx context.Context, c *client, f *FlowPlan, r jobs.Req
 	if err != nil {
 		return connectors.Event{}, observed, err
 	}
-	if !ok || r.Kind != jobs.Remap || !det.Row.Unmapped() || len(det.Row.Body) == 0 {
+	row := &det.Row
+	if !ok || r.Kind != jobs.Remap || !row.Unmapped() || row.State != jobs.Dead || len(row.Body) == 0 {
 		return connectors.Event{}, observed, errNothing
 	}
-	return connectors.Event{SourceID: det.Row.SourceID, Version: det.Row.Desired.Version, ChangedAt: det.Row.ChangedAt,
-		Body: det.Row.Body}, observed, nil
+	// It is as old as it was when it was read, so that it passes no later reading.
+	return connectors.Event{SourceID: row.SourceID, Version: row.Desired.Version, ChangedAt: row.ChangedAt,
+		Body: row.Body}, row.Desired.Observed, nil
 }

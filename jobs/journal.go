@@ -58,8 +58,8 @@ func (j *Journal) Cursor(ctx context.Context, flow string) (FlowState, error) {
 
 // BeginPage counts durably that the mapping of the page after the flow's
 // cursor begins, so that a mapping which kills the process is found. suspect
-// is the source id when one event is mapped alone, else "". It returns the
-// state before this beginning.
+// says what is suspected when events are mapped alone; "" leaves what is noted,
+// until the page is admitted. It returns the state before this beginning.
 func (j *Journal) BeginPage(ctx context.Context, flow, suspect string) (FlowState, error) {
 	var before FlowState
 	err := j.engine.Update(ctx, func(tx Tx) error {
@@ -69,7 +69,9 @@ func (j *Journal) BeginPage(ctx context.Context, flow, suspect string) (FlowStat
 		}
 		before = s
 		s.PageStarts++
-		s.Suspect = suspect
+		if suspect != "" {
+			s.Suspect = suspect
+		}
 		return tx.SaveFlow(ctx, s)
 	})
 	return before, wrap(err, "note the start of a page of flow %s", flow)

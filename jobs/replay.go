@@ -85,6 +85,8 @@ func replayable(row *Row, f *Flow) string {
 		return "the source no longer has the record"
 	case row.Reason == ReasonExpired && !f.CanRefresh:
 		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
+	case row.Reason == ReasonRenamed && !f.CanRefresh:
+		return "its source cannot be asked for one record"
 	case (row.Reason == ReasonMapping || row.Reason == ReasonRenamed) && row.SourceID == "":
 		return "its event has no source id; correct it at the source"
 	}

@@ -117,4 +117,18 @@ var hostileRules = []rule{
 		is(b, "rejected", a.Rejected, 1)
 		is(b, "due", len(b.claim()), 2)
 	}},
+	{"a replay that nobody could answer is refused", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		id := []jobs.RowID{{Flow: "orders", Key: "B"}}
+		for can, asked := range map[bool]int{false: 0, true: 1} {
+			b.flow.CanRefresh = can
+			a, err := b.journal.Replay(context.Background(), id, b.flows)
+			if err != nil || a.Asked != asked || len(a.Skipped) != 1-asked {
+				b.Fatalf("asked %d, skipped %+v, %v", a.Asked, a.Skipped, err)
+			}
+		}
+	}},
 }
