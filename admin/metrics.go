@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"syncd/breaker"
 	"syncd/connectors"
 	"syncd/jobs"
 	"syncd/ratelimit"
@@ -69,9 +70,44 @@ func NewMetrics(version string) *Metrics {
 // Registry is where the metrics are registered.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
+// Expect makes the counters of flows and clients appear with 0. A counter that
+// appears with its first event has no increase that an alert could see.
+func (m *Metrics) Expect(flows, clients []string) {
+	for _, f := range flows {
+		for _, result := range []connectors.Class{resultOK, resultError, connectors.Transient, connectors.Throttled, connectors.Auth, connectors.Invalid} {
+			m.polls.WithLabelValues(f, string(result))
+		}
+		m.events.WithLabelValues(f)
+		for _, c := range results(jobs.Admitted{}) {
+			m.admitted.WithLabelValues(f, c.result)
+		}
+		for _, c := range connectors.Classes() {
+			m.attempts.WithLabelValues(f, string(c))
+		}
+		m.fenced.WithLabelValues(f)
+	}
+	for _, c := range clients {
+		m.claimed.WithLabelValues(c)
+		m.superseded.WithLabelValues(c)
+		m.expired.WithLabelValues(c)
+		for _, reason := range []string{ratelimit.ReasonThrottled, ratelimit.ReasonUnavailable, ratelimit.ReasonSuspended} {
+			m.pauses.WithLabelValues(c, reason)
+		}
+		for _, s := range []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen} {
+			m.breakers.WithLabelValues(c, s.String())
+		}
+	}
+}
+
+// Results of a poll beside the class of its failure.
+const (
+	resultOK    = "ok"
+	resultError = "error"
+)
+
 // Pulled counts a page.
 func (m *Metrics) Pulled(f *jobs.Flow, events int, took time.Duration, err error) {
-	result := "ok"
+	result := resultOK
 	var e *connectors.Error
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -79,7 +115,7 @@ func (m *Metrics) Pulled(f *jobs.Flow, events int, took time.Duration, err error
 	case errors.As(err, &e):
 		result = string(e.Class)
 	case err != nil:
-		result = "error"
+		result = resultError
 	}
 	m.polls.WithLabelValues(f.Name, result).Inc()
 	m.pollSeconds.WithLabelValues(f.Name).Observe(took.Seconds())
@@ -88,13 +124,20 @@ func (m *Metrics) Pulled(f *jobs.Flow, events int, took time.Duration, err error
 
 // Admitted counts what became of a page's records.
 func (m *Metrics) Admitted(f *jobs.Flow, a jobs.Admitted) {
-	for _, c := range []struct {
-		result string
-		n      int
-	}{{"new", a.New}, {"changed", a.Changed}, {"unchanged", a.Unchanged}, {"older", a.Older},
-		{"gone", a.Gone}, {"collided", a.Collided}, {"rejected", a.Rejected}} {
+	for _, c := range results(a) {
 		m.admitted.WithLabelValues(f.Name, c.result).Add(float64(c.n))
 	}
+}
+
+type resultCount struct {
+	result string
+	n      int
+}
+
+// results are what can become of a record, and how often it did.
+func results(a jobs.Admitted) []resultCount {
+	return []resultCount{{"new", a.New}, {"changed", a.Changed}, {"unchanged", a.Unchanged}, {"older", a.Older},
+		{"gone", a.Gone}, {"collided", a.Collided}, {"rejected", a.Rejected}}
 }
 
 // Claimed counts claimed jobs.

@@ -72,7 +72,7 @@ func local(addr net.Addr, next http.Handler) http.Handler {
 			host = h
 		}
 		ip := net.ParseIP(strings.Trim(host, "[]"))
-		if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") && (ip == nil || !ip.IsLoopback()) {
 			http.Error(w, "this address answers to localhost only", http.StatusMisdirectedRequest)
 			return
 		}

@@ -158,11 +158,13 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 	}
 	for name, c := range r.clients {
 		fs := plan.sources(name)
+		repeats := map[string]*repeat{}
 		for _, f := range fs {
-			r.pollers = append(r.pollers, newPoller(d, c, f, wake))
+			repeats[f.Name] = &repeat{}
+			r.pollers = append(r.pollers, newPoller(d, c, f, repeats[f.Name], wake))
 		}
 		if len(fs) > 0 {
-			r.goes(func() { d.serveRequests(soft, c, plan, wake) })
+			r.goes(func() { d.serveRequests(soft, c, plan, repeats, wake) })
 		}
 	}
 	for _, l := range r.lanes {

@@ -17,6 +17,7 @@ type poller struct {
 	d      *Daemon
 	client *client
 	flow   *FlowPlan
+	repeat *repeat
 	wake   func(target string)
 	log    *slog.Logger
 
@@ -24,8 +25,8 @@ type poller struct {
 	lastErr  string
 }
 
-func newPoller(d *Daemon, c *client, f *FlowPlan, wake func(string)) *poller {
-	return &poller{d: d, client: c, flow: f, wake: wake, log: d.log.With("flow", f.Name)}
+func newPoller(d *Daemon, c *client, f *FlowPlan, r *repeat, wake func(string)) *poller {
+	return &poller{d: d, client: c, flow: f, repeat: r, wake: wake, log: d.log.With("flow", f.Name)}
 }
 
 // run polls until soft ends. A page under way is given up then: its cursor has
@@ -120,14 +121,23 @@ func (p *poller) take(ctx context.Context, fs jobs.FlowState, got pulled) error 
 	for _, n := range got.page.Notes {
 		p.log.Warn("remark of the source", "client", p.client.name, "note", n)
 	}
-	if len(got.page.Events) == 0 && string(got.page.Next) == string(got.from) {
+	stays := string(got.page.Next) == string(got.from)
+	if len(got.page.Events) == 0 && stays {
+		return nil
+	}
+	digest := digestOf(fs.Epoch, got.page)
+	if stays && p.repeat.again(digest, got.page.Observed, p.flow.MaxAge) {
 		return nil
 	}
 	items, err := p.d.mapPage(ctx, p.flow, fs, got.page)
 	if err != nil {
 		return err
 	}
-	return p.admit(ctx, jobs.Admission{Flow: &p.flow.Flow, Move: true, From: got.from, Next: got.page.Next, Items: items})
+	err = p.admit(ctx, jobs.Admission{Flow: &p.flow.Flow, Move: true, From: got.from, Next: got.page.Next, Items: items})
+	if err == nil && stays {
+		p.repeat.admitted(digest, got.page.Observed)
+	}
+	return err
 }
 
 func (p *poller) admit(ctx context.Context, ad jobs.Admission) error {

@@ -14,7 +14,7 @@ const requestEvery = time.Second
 
 // serveRequests answers durable wishes for the present state of a source's
 // records: a job too old to be sent, a dead letter that is to be mapped again.
-func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, wake func(string)) {
+func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, repeats map[string]*repeat, wake func(string)) {
 	for soft.Err() == nil {
 		if c.open(soft) != nil {
 			return
@@ -28,7 +28,7 @@ func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, wake
 			if soft.Err() != nil {
 				return
 			}
-			if !d.serve(soft, c, plan, r, wake) {
+			if !d.serve(soft, c, plan, repeats, r, wake) {
 				break
 			}
 			served++
@@ -40,11 +40,12 @@ func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, wake
 }
 
 // serve answers one request; it returns false when the client cannot be asked now.
-func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, r jobs.Request, wake func(string)) bool {
+func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, repeats map[string]*repeat, r jobs.Request, wake func(string)) bool {
 	f := plan.Flows[r.Flow]
 	if f == nil || f.SourceClient != c.name {
 		return d.putOff(ctx, r, time.Hour)
 	}
+	defer repeats[f.Name].hold()()
 	ev, observed, err := d.present(ctx, c, f, r)
 	var e *connectors.Error
 	switch {

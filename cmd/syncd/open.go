@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
@@ -84,8 +85,15 @@ func logger(c *config.Config, out io.Writer, secrets *secrets) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Log.Level)) // checked by the configuration
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
-		if at.Key == slog.TimeKey && at.Value.Kind() == slog.KindTime {
-			at.Value = slog.TimeValue(at.Value.Time().UTC().Truncate(time.Millisecond))
+		switch v := at.Value.Any().(type) {
+		case time.Time:
+			at.Value = slog.TimeValue(v.UTC().Truncate(time.Millisecond))
+		case time.Duration:
+			at.Value = slog.StringValue(v.String())
+		case string:
+			at.Value = slog.StringValue(secrets.cut(v))
+		case error:
+			at.Value = slog.StringValue(secrets.cut(v.Error()))
 		}
 		return at
 	}}
@@ -96,8 +104,9 @@ func logger(c *config.Config, out io.Writer, secrets *secrets) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// redactor cuts secrets out of whole lines, wherever in a line they stand: in an
-// attribute, in an error's text, in a nested value.
+// redactor cuts secrets out of whole lines. Texts and errors have none left by
+// then, also where a line writes their characters in another way; this is for
+// values of other kinds.
 type redactor struct {
 	w       io.Writer
 	secrets *secrets
@@ -127,8 +136,14 @@ func (s *secrets) add(c *config.Config) {
 	s.configs = append(s.configs[max(0, len(s.configs)-mostConfigs+1):], c)
 }
 
+// authorization is what a server that repeats a request may show: credentials
+// that are not in the configuration as they are sent, such as an access token
+// that was fetched, or user and password in base64.
+var authorization = regexp.MustCompile(`(?i)\b(basic|bearer) +[A-Za-z0-9._~+/=-]{8,}`)
+
 // cut takes every secret out of a text.
 func (s *secrets) cut(text string) string {
+	text = authorization.ReplaceAllString(text, "$1 [secret]")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.configs {

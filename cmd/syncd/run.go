@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -49,6 +51,8 @@ type service struct {
 	journal *jobs.Journal
 	daemon  *daemon.Daemon
 	reload  chan daemon.Reload
+	// expect tells the metrics what a plan holds.
+	expect func(*daemon.Plan)
 	// stopping is closed when the daemon has been told to stop.
 	stopping <-chan struct{}
 }
@@ -116,6 +120,10 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	s.journal = j
 	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut})
 	metrics.Watch(admin.State{Journal: j, Clients: s.clients})
+	s.expect = func(p *daemon.Plan) {
+		metrics.Expect(slices.Collect(maps.Keys(p.Flows)), slices.Collect(maps.Keys(p.Clients)))
+	}
+	s.expect(plan)
 	if s.config.Listen != "" {
 		srv, err := admin.Listen(s.config.Listen, metrics, admin.Health{Ready: s.ready}, s.log)
 		if err != nil {
@@ -206,7 +214,7 @@ func (s *service) reread(ctx context.Context) {
 	defer s.notifyReady()
 	c, err := s.app.load()
 	if err != nil {
-		s.log.Error("the new configuration has mistakes; the old one stays", problems(err)...)
+		s.mistakes(err)
 		return
 	}
 	if c.Journal.Describe() != s.config.Journal.Describe() || c.Listen != s.config.Listen || c.Log.Level != s.config.Log.Level ||
@@ -218,6 +226,7 @@ func (s *service) reread(ctx context.Context) {
 		s.log.Error("the new configuration cannot be run; the old one stays", "error", err)
 		return
 	}
+	s.expect(plan)
 	s.log.Info("the configuration was read again; writes under way finish first", "config", c.Path)
 	done := make(chan error, 1)
 	select {
@@ -231,18 +240,17 @@ func (s *service) reread(ctx context.Context) {
 	}
 }
 
-// problems are the mistakes of a configuration, for the log: all of them, one
-// attribute each, because a text of several lines is hard to read there.
-func problems(err error) []any {
+// mistakes logs what is wrong with the new configuration, a line each.
+func (s *service) mistakes(err error) {
 	var es *config.Errors
 	if !errors.As(err, &es) {
-		return []any{"error", err}
+		s.log.Error("the new configuration cannot be read; the old one stays", "error", err)
+		return
 	}
-	lines := make([]string, len(es.Problems))
-	for i, p := range es.Problems {
-		lines[i] = p.String()
+	for _, p := range es.Problems {
+		s.log.Error("a mistake in the new configuration", "mistake", p.String())
 	}
-	return []any{"mistakes", len(lines), "list", lines}
+	s.log.Error("the new configuration has mistakes; the old one stays", "mistakes", len(es.Problems))
 }
 
 // ready says whether the daemon does its work.
