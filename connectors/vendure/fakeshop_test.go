@@ -46,6 +46,7 @@ type fakeShop struct {
 	broken         string // the code of an error that every query gets
 	repeat         bool   // every list is answered with its first page
 	half           bool   // data and an error together
+	unsorted       bool   // the latest first, whatever is asked for
 	asked          int
 	confused       bool // a record that is asked for is answered with another
 	before         func(root string)
@@ -200,6 +201,9 @@ func (s *fakeShop) page(f *ast.Field, all []row, options, vars map[string]any, m
 	s.sort(found, f.Definition.Arguments.ForName("options").Type.Name(), order)
 	if s.repeat {
 		skip = 0
+	}
+	if s.unsorted {
+		slices.Reverse(found)
 	}
 	list := row{"totalItems": len(found), "items": found[min(skip, len(found)):min(skip+take, len(found))]}
 	return s.object(s.schema.Types[f.Definition.Type.Name()], f.SelectionSet, list, vars)
