@@ -30,7 +30,8 @@ type column struct {
 	shown      string // the type as people write it
 	notNull    bool
 	hasDefault bool
-	identity   bool
+	identity   bool // makes its values itself unless it is told one
+	always     bool // an identity that takes no other values
 	generated  bool
 }
 
@@ -86,7 +87,7 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 // loadColumns reads the columns. A domain is followed to the type it is made of: a cast to the domain itself would cut texts to its length.
 func (t *table) loadColumns(ctx context.Context, tx pgx.Tx) error {
 	const sql = `WITH RECURSIVE cols AS (
-  SELECT a.attnum, a.attname, a.attnotnull, a.atthasdef, a.attidentity <> '' AS ident, a.attgenerated <> '' AS gen, a.atttypid, a.atttypmod
+  SELECT a.attnum, a.attname, a.attnotnull, a.atthasdef, a.attidentity <> '' AS ident, a.attidentity = 'a' AS always, a.attgenerated <> '' AS gen, a.atttypid, a.atttypmod
   FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
 ), base AS (
   SELECT attnum, atttypid AS typ, atttypmod AS mod, 0 AS depth FROM cols
@@ -95,7 +96,7 @@ func (t *table) loadColumns(ctx context.Context, tx pgx.Tx) error {
   FROM base b JOIN pg_catalog.pg_type y ON y.oid = b.typ WHERE y.typtype = 'd'
 )
 SELECT DISTINCT ON (c.attnum) c.attname::text, pg_catalog.format_type(b.typ, -1), b.typ, CASE WHEN y.typcategory = 'A' THEN y.typelem ELSE 0 END,
-  b.mod, pg_catalog.format_type(c.atttypid, c.atttypmod), c.attnotnull, c.atthasdef, c.ident, c.gen
+  b.mod, pg_catalog.format_type(c.atttypid, c.atttypmod), c.attnotnull, c.atthasdef, c.ident, c.always, c.gen
 FROM cols c JOIN base b USING (attnum) JOIN pg_catalog.pg_type y ON y.oid = b.typ ORDER BY c.attnum, b.depth DESC`
 	rows, err := tx.Query(ctx, sql, t.oid)
 	if err != nil {
@@ -103,7 +104,7 @@ FROM cols c JOIN base b USING (attnum) JOIN pg_catalog.pg_type y ON y.oid = b.ty
 	}
 	t.order, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (*column, error) {
 		c := &column{}
-		return c, r.Scan(&c.name, &c.typ, &c.oid, &c.elem, &c.mod, &c.shown, &c.notNull, &c.hasDefault, &c.identity, &c.generated)
+		return c, r.Scan(&c.name, &c.typ, &c.oid, &c.elem, &c.mod, &c.shown, &c.notNull, &c.hasDefault, &c.identity, &c.always, &c.generated)
 	})
 	for _, c := range t.order {
 		t.columns[c.name] = c

@@ -111,8 +111,8 @@ func guardNote(p *plan) string {
 // keyColumns looks for what would make the key or the link not be one.
 func (r *remarks) keyColumns(p *plan) {
 	for _, c := range p.key {
-		if c.generated {
-			r.problem("the key column %s of %s is generated and cannot be written", c.name, p.table.tableName)
+		if c.generated || c.always {
+			r.problem("the values of the key column %s of %s are made by the database and cannot be written; use another key, and name this column in link", c.name, p.table.tableName)
 		}
 	}
 	for _, c := range p.link {

@@ -13,42 +13,60 @@ import (
 	"syncd/internal/field"
 )
 
+// again makes a database new for the next case of a suite, which is much quicker than a new one.
+func (b *base) again(t testing.TB, setup string) *base {
+	next := *b
+	next.t = t
+	next.exec("DROP SCHEMA public CASCADE; CREATE SCHEMA public; " + setup)
+	return &next
+}
+
+// harness starts the cases of a suite in the database of the test that it is for.
+type harness[M any] func(t *testing.T) func(t testing.TB) M
+
 // source makes a model of one way to read; put and remove are statements with the parameters id, stamp, value.
-func source(setup, put, remove string, set func(s *Stream), change func(m *conformance.SourceModel)) conformance.SourceHarness {
-	return func(t testing.TB) conformance.SourceModel {
-		b := newBase(t, setup)
-		st := &Stream{}
-		field.Declare(st)
-		st.Table, st.ID = "s", "id"
-		set(st)
-		b.settings.Tables["s"] = st
-		m := conformance.SourceModel{
-			Stream: "s",
-			Open:   func(env connectors.Env) (connectors.Instance, error) { return b.settings.Open(t.Context(), env) },
-			Put: func(r conformance.Record) {
-				var id *string
-				if !r.NoID {
-					id = &r.ID
-				}
-				var at *time.Time
-				if !r.ChangedAt.IsZero() {
-					at = &r.ChangedAt
-				}
-				b.exec(put, id, at, r.Value)
-			},
-			Value: func(body json.RawMessage) string {
-				var r struct{ Value string }
-				if err := json.Unmarshal(body, &r); err != nil {
-					t.Errorf("body %s: %v", body, err)
-				}
-				return r.Value
-			},
-			Delete:     func(id string, at time.Time) { b.exec(remove, id, at) },
-			Tombstones: true, NoID: true, NoTime: true, CanFetch: true,
+func source(setup, put, remove string, set func(s *Stream), change func(m *conformance.SourceModel)) harness[conformance.SourceModel] {
+	return func(t *testing.T) func(t testing.TB) conformance.SourceModel {
+		whole := newBase(t, "")
+		return func(t testing.TB) conformance.SourceModel {
+			return sourceModel(whole.again(t, setup), put, remove, set, change)
 		}
-		change(&m)
-		return m
 	}
+}
+
+func sourceModel(b *base, put, remove string, set func(s *Stream), change func(m *conformance.SourceModel)) conformance.SourceModel {
+	t := b.t
+	st := &Stream{}
+	field.Declare(st)
+	st.Table, st.ID = "s", "id"
+	set(st)
+	b.settings.Tables["s"] = st
+	m := conformance.SourceModel{
+		Stream: "s",
+		Open:   func(env connectors.Env) (connectors.Instance, error) { return b.settings.Open(t.Context(), env) },
+		Put: func(r conformance.Record) {
+			var id *string
+			if !r.NoID {
+				id = &r.ID
+			}
+			var at *time.Time
+			if !r.ChangedAt.IsZero() {
+				at = &r.ChangedAt
+			}
+			b.exec(put, id, at, r.Value)
+		},
+		Value: func(body json.RawMessage) string {
+			var r struct{ Value string }
+			if err := json.Unmarshal(body, &r); err != nil {
+				t.Errorf("body %s: %v", body, err)
+			}
+			return r.Value
+		},
+		Delete:     func(id string, at time.Time) { b.exec(remove, id, at) },
+		Tombstones: true, NoID: true, NoTime: true, CanFetch: true,
+	}
+	change(&m)
+	return m
 }
 
 func TestSourcesConform(t *testing.T) {
@@ -66,7 +84,7 @@ func TestSourcesConform(t *testing.T) {
 	}
 	same := func(*conformance.SourceModel) {}
 	asLog := func(m *conformance.SourceModel) { m.CanFetch = false }
-	for name, h := range map[string]conformance.SourceHarness{
+	for name, h := range map[string]harness[conformance.SourceModel]{
 		"a table by its stamps":   source(table, put, remove, stamps, same),
 		"no overlap":              source(table, put, remove, func(s *Stream) { stamps(s); s.Overlap = 0 }, same),
 		"a table by a number":     source(table, put, remove, numbers, same),
@@ -77,56 +95,61 @@ func TestSourcesConform(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Source(t, h)
+			conformance.Source(t, h(t))
 		})
 	}
 }
 
 // target makes a model of one kind of table.
-func target(setup string, set func(e *Entity), change func(b *base, m *conformance.TargetModel)) conformance.TargetHarness {
-	return func(t testing.TB) conformance.TargetModel {
-		b := newBase(t, setup)
-		e := &Entity{}
-		field.Declare(e)
-		set(e)
-		b.settings.Records["e"] = e
-		m := conformance.TargetModel{
-			Entity: "e",
-			Open:   func(env connectors.Env) (connectors.Instance, error) { return b.settings.Open(t.Context(), env) },
-			Body: func(value string) json.RawMessage {
-				raw, err := json.Marshal(map[string]any{"value": value})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return raw
-			},
-			Held: func(key string) []conformance.Held {
-				rows, err := b.sql.Query(t.Context(), `SELECT to_jsonb(id)::text, coalesce(value, ''), gone IS NOT NULL FROM o WHERE key = $1`, key)
-				if err != nil {
-					t.Fatal(err)
-				}
-				held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[conformance.Held])
-				if err != nil {
-					t.Fatal(err)
-				}
-				return held
-			},
-			Put: func(key, value string) (link string) {
-				if err := b.sql.QueryRow(t.Context(), "INSERT INTO o (key, value) VALUES ($1, $2) RETURNING to_jsonb(id)::text", key, value).Scan(&link); err != nil {
-					t.Fatal(err)
-				}
-				return link
-			},
-			Erase:   func(link string) { b.exec("DELETE FROM o WHERE to_jsonb(id)::text = $1", link) },
-			Refused: func() json.RawMessage { return json.RawMessage(`{"value":"refused"}`) },
-			Other:   func(key string) string { return b.rows(fmt.Sprintf("SELECT other FROM o WHERE key = '%s'", key)) },
-			SetOther: func(key, value string) {
-				b.exec("UPDATE o SET other = $2 WHERE key = $1", key, value)
-			},
-		}
-		change(b, &m)
-		return m
+func target(setup string, set func(e *Entity), change func(b *base, m *conformance.TargetModel)) harness[conformance.TargetModel] {
+	return func(t *testing.T) func(t testing.TB) conformance.TargetModel {
+		whole := newBase(t, "")
+		return func(t testing.TB) conformance.TargetModel { return targetModel(whole.again(t, setup), set, change) }
 	}
+}
+
+func targetModel(b *base, set func(e *Entity), change func(b *base, m *conformance.TargetModel)) conformance.TargetModel {
+	t := b.t
+	e := &Entity{}
+	field.Declare(e)
+	set(e)
+	b.settings.Records["e"] = e
+	m := conformance.TargetModel{
+		Entity: "e",
+		Open:   func(env connectors.Env) (connectors.Instance, error) { return b.settings.Open(t.Context(), env) },
+		Body: func(value string) json.RawMessage {
+			raw, err := json.Marshal(map[string]any{"value": value})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return raw
+		},
+		Held: func(key string) []conformance.Held {
+			rows, err := b.sql.Query(t.Context(), `SELECT to_jsonb(id)::text, coalesce(value, ''), gone IS NOT NULL FROM o WHERE key = $1`, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[conformance.Held])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return held
+		},
+		Put: func(key, value string) (link string) {
+			if err := b.sql.QueryRow(t.Context(), "INSERT INTO o (key, value) VALUES ($1, $2) RETURNING to_jsonb(id)::text", key, value).Scan(&link); err != nil {
+				t.Fatal(err)
+			}
+			return link
+		},
+		Erase:   func(link string) { b.exec("DELETE FROM o WHERE to_jsonb(id)::text = $1", link) },
+		Refused: func() json.RawMessage { return json.RawMessage(`{"value":"refused"}`) },
+		Other:   func(key string) string { return b.rows(fmt.Sprintf("SELECT other FROM o WHERE key = '%s'", key)) },
+		SetOther: func(key, value string) {
+			b.exec("UPDATE o SET other = $2 WHERE key = $1", key, value)
+		},
+	}
+	change(b, &m)
+	return m
 }
 
 func TestTargetsConform(t *testing.T) {
@@ -138,7 +161,7 @@ func TestTargetsConform(t *testing.T) {
 	}
 	same := func(*base, *conformance.TargetModel) {}
 	pooled := func(b *base, _ *conformance.TargetModel) { b.settings.Pooler = true }
-	for name, h := range map[string]conformance.TargetHarness{
+	for name, h := range map[string]harness[conformance.TargetModel]{
 		"guarded":              target(serial+`; CREATE UNIQUE INDEX ON o (key)`, whole, same),
 		"behind a pooler":      target(serial+`; CREATE UNIQUE INDEX ON o (key)`, whole, pooled),
 		"unguarded":            target(serial+`; CREATE UNIQUE INDEX ON o (key)`, func(e *Entity) { e.Table, e.Key, e.Link = "o", []string{"key"}, []string{"id"} }, same),
@@ -150,7 +173,7 @@ func TestTargetsConform(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Target(t, h)
+			conformance.Target(t, h(t))
 		})
 	}
 }

@@ -48,7 +48,7 @@ func (p *plan) newRow(w *connectors.Write, at int) (*row, error) {
 		if c == nil {
 			return unknownField(p.table, string(k), p.fields)
 		}
-		return put(set, string(k), c, raw)
+		return put(set, string(k), c, slices.Contains(p.key, c), raw)
 	})
 	if err != nil {
 		return nil, refused(err)
@@ -79,9 +79,9 @@ func refused(err error) error {
 	return refuse("not_an_object", "the record is not a JSON object: %v", err)
 }
 
-// put converts one field.
-func put(set map[*column]value, name string, c *column, raw []byte) error {
-	if c.generated || c.identity {
+// put converts one field. The values of a serial number are the database's, unless it is the key.
+func put(set map[*column]value, name string, c *column, key bool, raw []byte) error {
+	if c.generated || c.always || c.identity && !key {
 		return refuse("generated_column", "field %q: the database makes the values of the column %s itself; take the field out of the mapping", name, c.name)
 	}
 	if _, twice := set[c]; twice {
@@ -240,7 +240,7 @@ func (c *childPlan) newRow(raw []byte) (childRow, error) {
 		if slices.Contains(c.parent, col) {
 			return refuse("bad_children", "field %q: the column %s is set to point at the record; take the field out", k, col.name)
 		}
-		return put(set, string(k), col, v)
+		return put(set, string(k), col, slices.Contains(c.key, col), v)
 	})
 	if err != nil {
 		return childRow{}, refuse(refusalCode(err), "%q: %w", c.name, err)

@@ -23,6 +23,9 @@ func Connector() connectors.Connector {
 // maxBatch is the largest number of records in one statement: more gain nothing and hold locks longer.
 const maxBatch = 500
 
+// maxBatchBytes bounds the records of one statement together.
+const maxBatchBytes = 32 << 20
+
 // Settings are the fields of a client that is a PostgreSQL database.
 type Settings struct {
 	DSN         field.Secret

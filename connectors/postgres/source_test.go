@@ -204,12 +204,6 @@ func TestTransactionThatCommitsLateIsNotLost(t *testing.T) {
 	}
 }
 
-func outbox(xid string) func(s *Stream) {
-	return func(s *Stream) {
-		s.Mode, s.ID, s.Event, s.Version, s.Body, s.XID = modeOutbox, "id", "event", "", "body", xid
-	}
-}
-
 func TestNumberDrawnLongBeforeTheFirstWriteIsNotLost(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t, "CREATE TABLE s (id int PRIMARY KEY, v bigint); CREATE SEQUENCE q; CREATE INDEX ON s (v, id)", func(s *Stream) { s.Version, s.VersionAs = "v", versionNumber })
@@ -432,9 +426,7 @@ INSERT INTO s VALUES (12345678901234567890123, '2026-01-01T10:00:00.123456Z', 1.
 	if e.SourceID != "12345678901234567890123" || string(e.Body) != want || e.Version != 1767261600123456 || e.ChangedAt.Format(time.RFC3339Nano) != "2026-01-01T10:00:00.123456Z" {
 		t.Errorf("got %+v\n%s", e, e.Body)
 	}
-	for _, c := range []string{"id", "updated_at"} {
-		f.stream.Columns = append(f.stream.Columns, c)
-	}
+	f.stream.Columns = append(f.stream.Columns, "id", "updated_at")
 	ev, err := f.in.Fetch(t.Context(), "s", "12345678901234567890123")
 	if err != nil || ev.Version != e.Version || !strings.Contains(string(ev.Body), `"id":12345678901234567890123`) {
 		t.Errorf("fetch: %+v, %v", ev, err)
@@ -463,49 +455,6 @@ func TestDeletedRowsAreTombstones(t *testing.T) {
 			f.same(f.poll(), "1 gone 2")
 		})
 	}
-}
-
-func TestOutboxEventsStandInTheirRecordsOrder(t *testing.T) {
-	t.Parallel()
-	const table = "CREATE TABLE s (event bigserial PRIMARY KEY, id text, body text, state bigint, gone boolean, at timestamptz, xid xid8 NOT NULL DEFAULT pg_current_xact_id())"
-	for _, xid := range []string{"", "xid"} {
-		t.Run("xid "+xid, func(t *testing.T) {
-			t.Parallel()
-			f := newFeed(t, table, func(s *Stream) { outbox(xid)(s); s.Deleted, s.ChangedAt = "gone", "at" })
-			f.limit = 2
-			f.exec(`INSERT INTO s (id, body, gone, at) VALUES ('a', '{"n":1.50}', false, '2026-01-01T10:00:00Z'), ('b', NULL, true, NULL), ('c', NULL, false, NULL), ('d', '{"n":', NULL, NULL), (NULL, '{}', NULL, NULL)`)
-			p := f.pull()
-			if e := p.Events[0]; e.SourceID != "a" || string(e.Body) != `{"n":1.50}` || e.Version != 1 || e.ChangedAt.Hour() != 10 || !p.More {
-				t.Errorf("got %+v", p)
-			}
-			f.same(f.poll(), "c!the record is null d!the record is not JSON !no id: the column id is null or empty")
-			f.same(f.poll(), "")
-			f.exec(`INSERT INTO s (id, body) VALUES ('a', '{}')`)
-			if e := f.pull().Events[0]; e.Version != 6 {
-				t.Errorf("version %d", e.Version)
-			}
-		})
-	}
-	t.Run("own version", func(t *testing.T) {
-		t.Parallel()
-		f := newFeed(t, table, func(s *Stream) { outbox("xid")(s); s.Version = "state" })
-		f.exec(`INSERT INTO s (id, body, state) VALUES ('a', '{}', 77)`)
-		if e := f.pull().Events[0]; e.Version != 77 {
-			t.Errorf("version %d", e.Version)
-		}
-	})
-}
-
-func TestOutboxByTransactionHoldsBackWhatCouldStillBePreceded(t *testing.T) {
-	t.Parallel()
-	f := newFeed(t, "CREATE TABLE s (event bigserial PRIMARY KEY, id text, body jsonb, xid xid8 NOT NULL DEFAULT pg_current_xact_id())", outbox("xid"))
-	one := f.begin("INSERT INTO s (id, body) VALUES ('x', '{}')")
-	f.exec("INSERT INTO s (id, body) VALUES ('y', '{}')")
-	f.same(f.poll(), "")
-	f.in1(one, "INSERT INTO s (id, body) VALUES ('z', '{}')")
-	f.commit(one)
-	f.same(f.poll(), "x z y")
-	f.same(f.poll(), "")
 }
 
 func TestPageIsBoundedInBytes(t *testing.T) {
