@@ -18,6 +18,8 @@ type ERP struct {
 	away    time.Time // maintenance until then
 	wrote   int
 	stale   int
+	late    time.Duration
+	twice   map[string]bool // kinds whose references may be taken twice
 }
 
 type erpRecord struct {
@@ -49,6 +51,26 @@ func (e *ERP) Maintain(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.away = time.Now().Add(d)
+}
+
+// WorkLate has the ERP do a third of all writes late, up to d after they arrived:
+// also when the caller has gone meanwhile, as servers do that work on a request
+// they can no longer answer.
+func (e *ERP) WorkLate(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.late = d
+}
+
+// TakeTwice lets records of a kind share a reference, as in an ERP that does not
+// know that the reference means anything.
+func (e *ERP) TakeTwice(kind string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.twice == nil {
+		e.twice = map[string]bool{}
+	}
+	e.twice[kind] = true
 }
 
 // fault is what happens to one write.
@@ -106,6 +128,7 @@ func (e *ERP) write(w http.ResponseWriter, r *http.Request, do func(body map[str
 		problem(w, http.StatusBadRequest, "not a JSON object")
 		return
 	}
+	e.wait()
 	e.mu.Lock()
 	f := e.dice()
 	status, out := 0, any(nil)
@@ -125,6 +148,25 @@ func (e *ERP) write(w http.ResponseWriter, r *http.Request, do func(body map[str
 		problem(w, http.StatusInternalServerError, "internal error")
 	default:
 		answer(w, status, out)
+	}
+}
+
+// wait puts a write off, if it is one of those that are done late.
+func (e *ERP) wait() {
+	e.mu.Lock()
+	var d time.Duration
+	if e.late > 0 && !e.calm && e.chance(1./3, "work done late") {
+		d = time.Duration(e.rnd.Int64N(int64(e.late)))
+	}
+	e.mu.Unlock()
+	if d == 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-e.closed:
 	}
 }
 
@@ -148,7 +190,7 @@ func (e *ERP) create(w http.ResponseWriter, r *http.Request) {
 			return http.StatusUnprocessableEntity, map[string]string{"error": "ref is required"}
 		}
 		for _, x := range e.records {
-			if x.kind == kind && x.ref == ref {
+			if x.kind == kind && x.ref == ref && !e.twice[kind] {
 				return http.StatusConflict, map[string]string{"error": "ref is taken"}
 			}
 		}

@@ -55,6 +55,13 @@ func (s *server) Faults() map[string]int {
 	return out
 }
 
+// Quota sets how many requests a caller may make: size at once, perSecond in the long run.
+func (s *server) Quota(size, perSecond float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bucket = bucket{size: size, perSecond: perSecond}
+}
+
 // chance reports an event of probability p, and counts it as kind. The server
 // must be locked.
 func (s *server) chance(p float64, kind string) bool {
