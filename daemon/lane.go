@@ -96,10 +96,13 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if l.client.open(soft) != nil {
 		return false
 	}
-	free := cap(l.slots) - len(l.slots)
-	if free == 0 || !l.recover(soft) {
+	if len(l.slots) == cap(l.slots) || !l.recover(soft) {
 		return l.rest(soft, time.Second)
 	}
+	if !l.thin(soft) {
+		return false
+	}
+	free := cap(l.slots) - len(l.slots)
 	limit := min(free*l.batch, mostClaimed)
 	if l.client.breaker.State().State != breaker.Closed {
 		limit = 1 // a probe
@@ -144,6 +147,35 @@ func (l *lane) recover(ctx context.Context) bool {
 		return false
 	}
 	l.unsure = nil
+	return true
+}
+
+const (
+	// mostUnderWay is how many jobs of batches may be under way for more to be
+	// claimed at once.
+	mostUnderWay = mostClaimed / 2
+	// thinTime is how long a claim waits at most for that.
+	thinTime = 100 * time.Millisecond
+)
+
+// thin waits a little for batches under way to be settled: until then they are
+// due as far as the journal knows, and every claim reads past them. A fast target
+// settles most within that time; one that is slow gets all of its calls after it.
+func (l *lane) thin(soft context.Context) bool {
+	if l.batch == 1 {
+		return true
+	}
+	t := time.NewTimer(thinTime)
+	defer t.Stop()
+	for l.underWay() > mostUnderWay {
+		select {
+		case <-l.woken:
+		case <-t.C:
+			return true
+		case <-soft.Done():
+			return false
+		}
+	}
 	return true
 }
 
