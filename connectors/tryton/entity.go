@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -19,7 +18,11 @@ type instance struct {
 
 func (i *instance) Source() connectors.Source { return nil }
 func (i *instance) Target() connectors.Target { return i }
-func (i *instance) Close() error              { return nil }
+
+func (i *instance) Close() error {
+	i.rpc.http.Close()
+	return nil
+}
 
 // Entity returns an entity by its name.
 func (i *instance) Entity(name string) (connectors.Entity, error) {
@@ -45,12 +48,12 @@ func (e *entity) op(verb string, w connectors.Write) string {
 
 // Find looks records up by the key field, archived ones included.
 func (e *entity) Find(ctx context.Context, w connectors.Write) ([]connectors.Found, error) {
-	fs, err := e.rpc.fields(ctx, e.model)
+	names := []string{"id", e.keyField}
+	archives, err := e.rpc.has(ctx, e.model, "active")
 	if err != nil {
 		return nil, err
 	}
-	names := []string{"id", e.keyField}
-	if _, ok := fs["active"]; ok {
+	if archives {
 		names = append(names, "active")
 	}
 	var rows []map[string]any
@@ -82,19 +85,16 @@ func linkID(link string) (int64, error) {
 }
 
 // create makes a record with its lists and returns its id.
-func (e *entity) create(ctx context.Context, model string, w connectors.Write, vals map[string]any, lists map[string][]map[string]any) connectors.Outcome {
-	for name, l := range lists {
-		subs, err := e.subs(ctx, model, name, l)
-		if err != nil {
-			return outcome(err)
-		}
-		if len(subs) > 0 {
-			vals[name] = []any{[]any{"create", subs}}
+func (e *entity) create(ctx context.Context, model string, w connectors.Write, rec *record) connectors.Outcome {
+	for name, list := range rec.lists {
+		if len(list) > 0 {
+			rec.vals[name] = []any{[]any{"create", list}}
 		}
 	}
 	var ids []int64
-	if err := e.rpc.write(ctx, e.op("create", w), "model."+model+".create", &ids, nil, []any{vals}); err != nil {
-		o := outcome(err)
+	err := e.rpc.do(ctx, call{op: e.op("create", w), method: "model." + model + ".create", params: []any{[]any{rec.vals}}, write: true, hide: rec.hide, out: &ids})
+	if err != nil {
+		o := e.refused(err)
 		o.MaybeDuplicate = o.Class == connectors.Invalid && o.Code == "user_error"
 		return o
 	}
@@ -104,62 +104,58 @@ func (e *entity) create(ctx context.Context, model string, w connectors.Write, v
 	return connectors.Outcome{Class: connectors.Applied, Link: strconv.FormatInt(ids[0], 10)}
 }
 
-// subs encodes the records of a one-to-many field.
-func (e *entity) subs(ctx context.Context, model, name string, list []map[string]any) ([]any, error) {
-	fs, err := e.rpc.fields(ctx, model)
-	if err != nil {
-		return nil, err
+// refused is the outcome of a write that failed.
+func (e *entity) refused(err error) connectors.Outcome {
+	o := outcome(err)
+	if o.Code == "user_error" {
+		e.rpc.forgetNames() // one of them may be of a record that is gone
 	}
-	out := make([]any, len(list))
-	for i, rec := range list {
-		vals, deeper, err := e.rpc.encode(ctx, fs[name].Relation, rec)
-		if err != nil {
-			return nil, err
-		}
-		if len(deeper) > 0 {
-			return nil, bad(fs[name].Relation, slices.Sorted(maps.Keys(deeper))[0], "left out: lists within lists cannot be written")
-		}
-		out[i] = vals
-	}
-	return out, nil
+	return o
 }
 
 // change is what has to be written to bring a record to what is wanted.
 type change struct {
+	id        int64
 	vals      map[string]any
 	timestamp string
-	record    map[string]any // as read
+	row       map[string]any // as read
 }
 
-// diff reads a record and compares it with what is wanted. missing says that
-// there is no such record.
-func (e *entity) diff(ctx context.Context, model string, id int64, op string, vals map[string]any, lists map[string][]map[string]any, also ...string) (c change, missing bool, err error) {
+// diff reads a record with its lists and compares it with what is wanted.
+// missing says that there is no such record.
+func (e *entity) diff(ctx context.Context, model string, domain []any, op string, rec *record, also ...string) (c change, missing bool, err error) {
 	names := append([]string{"id", "_timestamp"}, also...)
-	for n := range vals {
+	for n := range rec.vals {
 		names = append(names, n)
 	}
-	for n := range lists {
-		names = append(names, n)
+	relations := map[string]string{}
+	for n, list := range rec.lists {
+		dotted, relation, err := e.rpc.dotted(ctx, model, n, list)
+		if err != nil {
+			return c, false, err
+		}
+		relations[n] = relation
+		names = append(names, dotted...)
 	}
 	slices.Sort(names)
 	var rows []map[string]any
 	// search_read and not read: read answers a record that is gone with an error
 	// that looks like any other.
-	if err := e.rpc.read(ctx, op, "model."+model+".search_read", &rows, []any{[]any{"id", "=", id}}, 0, 1, nil, slices.Compact(names)); err != nil {
+	if err := e.rpc.read(ctx, op, "model."+model+".search_read", &rows, []any{domain}, 0, 1, nil, slices.Compact(names)); err != nil {
 		return c, false, err
 	}
 	if len(rows) == 0 {
 		return c, true, nil
 	}
-	c = change{vals: map[string]any{}, record: rows[0]}
+	c = change{id: number64(rows[0]["id"]), vals: map[string]any{}, row: rows[0]}
 	c.timestamp, _ = rows[0]["_timestamp"].(string)
-	for n, want := range vals {
+	for n, want := range rec.vals {
 		if !equal(want, rows[0][n]) {
 			c.vals[n] = want
 		}
 	}
-	for n, list := range lists {
-		cmds, err := e.children(ctx, model, n, rows[0][n], list, op)
+	for n, list := range rec.lists {
+		cmds, err := e.rpc.children(ctx, relations[n], listed(rows[0], n), list)
 		if err != nil {
 			return c, false, err
 		}
@@ -170,112 +166,26 @@ func (e *entity) diff(ctx context.Context, model string, id int64, op string, va
 	return c, false, nil
 }
 
+// byID is the domain of one record.
+func byID(id int64) []any { return []any{"id", "=", id} }
+
 // apply writes a change, unless the record was changed meanwhile.
-func (e *entity) apply(ctx context.Context, model string, id int64, op string, c change) connectors.Outcome {
+func (e *entity) apply(ctx context.Context, model, op string, c change, hide []string) connectors.Outcome {
 	if len(c.vals) == 0 {
 		return connectors.Outcome{Class: connectors.Unchanged}
 	}
-	guard := map[string]any{}
+	with := map[string]any{}
 	if c.timestamp != "" {
-		guard["_timestamp"] = map[string]string{fmt.Sprintf("%s,%d", model, id): c.timestamp}
+		with["_timestamp"] = map[string]string{fmt.Sprintf("%s,%d", model, c.id): c.timestamp}
 	}
-	if err := e.rpc.write(ctx, op, "model."+model+".write", nil, guard, []int64{id}, c.vals); err != nil {
-		return outcome(err)
+	err := e.rpc.do(ctx, call{op: op, method: "model." + model + ".write", params: []any{[]int64{c.id}, c.vals}, write: true, with: with, hide: hide})
+	if err != nil {
+		return e.refused(err)
 	}
 	return connectors.Outcome{Class: connectors.Applied}
 }
 
-// children compares the records of a one-to-many field, in the order of their
-// ids, with the list that is wanted, and returns the commands that bring them
-// there: the first is changed into the first, what is too many is archived where
-// its model can be, else deleted, what is missing is created.
-func (e *entity) children(ctx context.Context, model, name string, have any, list []map[string]any, op string) ([]any, error) {
-	fs, err := e.rpc.fields(ctx, model)
-	if err != nil {
-		return nil, err
-	}
-	rel := fs[name].Relation
-	want, err := e.subs(ctx, model, name, list)
-	if err != nil {
-		return nil, err
-	}
-	rows, archives, err := e.present(ctx, rel, have, want, op)
-	if err != nil {
-		return nil, err
-	}
-	var cmds []any
-	var create []any
-	for i, w := range want {
-		vals := w.(map[string]any)
-		if i >= len(rows) {
-			create = append(create, vals)
-			continue
-		}
-		differs := map[string]any{}
-		for n, v := range vals {
-			if !equal(v, rows[i][n]) {
-				differs[n] = v
-			}
-		}
-		if len(differs) > 0 {
-			cmds = append(cmds, []any{"write", []any{rows[i]["id"]}, differs})
-		}
-	}
-	var extra []any
-	for _, r := range rows[min(len(want), len(rows)):] {
-		extra = append(extra, r["id"])
-	}
-	switch {
-	case len(extra) == 0:
-	case archives:
-		cmds = append(cmds, []any{"write", extra, map[string]any{"active": false}})
-	default:
-		cmds = append(cmds, []any{"delete", extra})
-	}
-	if len(create) > 0 {
-		cmds = append(cmds, []any{"create", create})
-	}
-	return cmds, nil
-}
-
-// present reads the children there are, archived ones left out, by id.
-func (e *entity) present(ctx context.Context, rel string, have any, want []any, op string) (rows []map[string]any, archives bool, err error) {
-	ids, _ := have.([]any)
-	fs, err := e.rpc.fields(ctx, rel)
-	if err != nil {
-		return nil, false, err
-	}
-	_, archives = fs["active"]
-	if len(ids) == 0 {
-		return nil, archives, nil
-	}
-	names := []string{"id"}
-	if archives {
-		names = append(names, "active")
-	}
-	for _, w := range want {
-		for n := range w.(map[string]any) {
-			names = append(names, n)
-		}
-	}
-	slices.Sort(names)
-	if err := e.rpc.read(ctx, op, "model."+rel+".search_read", &rows, []any{[]any{"id", "in", ids}}, 0, len(ids), []any{[]any{"id", "ASC"}}, slices.Compact(names)); err != nil {
-		return nil, false, err
-	}
-	if archives {
-		rows = slices.DeleteFunc(rows, func(r map[string]any) bool { return r["active"] == false })
-	}
-	return rows, archives, nil
-}
-
-// archive hides a record, or finds that it is hidden or gone.
-func (e *entity) archive(ctx context.Context, model string, id int64, op string) connectors.Outcome {
-	c, missing, err := e.diff(ctx, model, id, op, map[string]any{"active": false}, nil)
-	switch {
-	case err != nil:
-		return outcome(err)
-	case missing:
-		return connectors.Outcome{Class: connectors.Unchanged}
-	}
-	return e.apply(ctx, model, id, op, c)
+// gone is the outcome of a write through a link that leads nowhere.
+func (e *entity) gone(id int64) connectors.Outcome {
+	return connectors.Fail(connectors.Missing, "missing", "there is no %s with id %d any more", e.info.Name, id)
 }

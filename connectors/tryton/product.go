@@ -2,109 +2,108 @@ package tryton
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 
 	"syncd/connectors"
 )
 
 // product is the entity of products. Its fields are those of the template, of
-// which each product is the only variant; its code is the template's, with an
-// empty suffix.
+// which the product is the only variant that is written here; its code is the
+// template's, with an empty suffix. The link is the variant's id.
+//
+// A variant is active only with its template, and a template only archived with
+// its variants, so both are brought there in one write.
 type product struct{ entity }
 
 const template = "product.template"
 
-// Create makes a template with its variant; the link is the variant's id.
+// Create makes a template with its variant.
 func (p *product) Create(ctx context.Context, w connectors.Write) connectors.Outcome {
-	vals, lists, err := p.record(ctx, w)
+	rec, active, err := p.record(ctx, w)
 	if err != nil {
 		return outcome(err)
 	}
-	vals["products"] = []any{[]any{"create", []any{map[string]any{"suffix_code": ""}}}}
-	o := p.create(ctx, template, w, vals, lists)
+	rec.vals["code"], rec.vals["active"] = w.Key, active
+	rec.lists["products"] = []map[string]any{{"suffix_code": "", "active": active}}
+	o := p.create(ctx, template, w, rec)
 	if o.Class != connectors.Applied {
 		return o
 	}
-	found, err := p.Find(ctx, w)
-	if err != nil || len(found) == 0 {
+	var ids []int64
+	id, _ := strconv.ParseInt(o.Link, 10, 64)
+	err = p.rpc.read(ctx, p.op("read the variant of", w), "model."+p.model+".search", &ids, []any{[]any{"template", "=", id}}, 0, 2, nil)
+	if err != nil || len(ids) != 1 {
 		// It is there, but under which id we don't know.
 		return connectors.Fail(connectors.Unknown, "variant", "the product was created, and its variant could not be read")
 	}
-	o.Link = found[len(found)-1].Link
+	o.Link = strconv.FormatInt(ids[0], 10)
 	return o
 }
 
-// Update brings the template of a product to what is wanted.
+// Update brings the template of a product to what is wanted; an archived one
+// comes back.
 func (p *product) Update(ctx context.Context, w connectors.Write) connectors.Outcome {
-	vals, lists, err := p.record(ctx, w)
+	rec, active, err := p.record(ctx, w)
 	if err != nil {
 		return outcome(err)
 	}
-	delete(vals, "code") // the variant was found by it
-	vals["active"] = true
-	tmpl, o := p.template(ctx, w, true)
-	if o.Class != "" {
-		return o
-	}
-	c, missing, err := p.diff(ctx, template, tmpl, p.op("read", w), vals, lists)
-	switch {
-	case err != nil:
-		return outcome(err)
-	case missing:
-		return connectors.Fail(connectors.Missing, "missing", "there is no template with id %d any more", tmpl)
-	}
-	return p.apply(ctx, template, tmpl, p.op("write", w), c)
+	return p.update(ctx, w, rec, active)
 }
 
-// Remove archives the template of a product.
+// Remove archives the variant, and the template if it has no other.
 func (p *product) Remove(ctx context.Context, w connectors.Write) connectors.Outcome {
-	tmpl, o := p.template(ctx, w, false)
+	o := p.update(ctx, w, &record{vals: map[string]any{}}, false)
 	if o.Class == connectors.Missing {
 		return connectors.Outcome{Class: connectors.Unchanged}
 	}
-	if o.Class != "" {
-		return o
-	}
-	return p.archive(ctx, template, tmpl, p.op("archive", w))
+	return o
 }
 
-// template finds the template of the variant that the link names. An archived
-// variant is brought back when it is to be written.
-func (p *product) template(ctx context.Context, w connectors.Write, revive bool) (int64, connectors.Outcome) {
-	id, err := linkID(w.Link)
+func (p *product) update(ctx context.Context, w connectors.Write, rec *record, active bool) connectors.Outcome {
+	variant, err := linkID(w.Link)
 	if err != nil {
-		return 0, outcome(err)
+		return outcome(err)
 	}
-	var want map[string]any
-	if revive {
-		want = map[string]any{"active": true}
-	}
-	c, missing, err := p.diff(ctx, p.model, id, p.op("read", w), want, nil, "template")
+	c, missing, err := p.diff(ctx, template, []any{"products", "=", variant}, p.op("read", w), rec, "active", "products.id", "products.active")
 	switch {
 	case err != nil:
-		return 0, outcome(err)
+		return outcome(err)
 	case missing:
-		return 0, connectors.Fail(connectors.Missing, "missing", "there is no product with id %d any more", id)
+		return p.gone(variant)
 	}
-	n, _ := c.record["template"].(json.Number)
-	tmpl, err := strconv.ParseInt(n.String(), 10, 64)
-	if err != nil {
-		return 0, connectors.Fail(connectors.Invalid, "template", "product %d has no template", id)
-	}
-	if len(c.vals) > 0 {
-		if o := p.apply(ctx, p.model, id, p.op("write", w), c); o.Class != connectors.Applied {
-			return 0, o
+	others := false
+	for _, v := range listed(c.row, "products") {
+		switch {
+		case number64(v["id"]) != variant:
+			others = others || v["active"] == true
+		case v["active"] != active:
+			c.vals["products"] = []any{[]any{"write", []int64{variant}, map[string]any{"active": active}}}
 		}
 	}
-	return tmpl, connectors.Outcome{}
+	if whole := active || others; c.row["active"] != whole {
+		c.vals["active"] = whole
+	}
+	return p.apply(ctx, template, p.op("write", w), c, rec.hide)
 }
 
-func (p *product) record(ctx context.Context, w connectors.Write) (map[string]any, map[string][]map[string]any, error) {
-	rec, err := decode(w.Body)
+// record encodes a record, without what decides whether the product is active.
+func (p *product) record(ctx context.Context, w connectors.Write) (rec *record, active bool, err error) {
+	body, err := decode(w.Body)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
-	rec["code"] = w.Key
-	return p.rpc.encode(ctx, template, rec)
+	active = true
+	if v, given := body["active"]; given && v != nil {
+		var ok bool
+		if active, ok = v.(bool); !ok {
+			return nil, false, bad(template, "active", "true or false")
+		}
+	}
+	if _, given := body["products"]; given {
+		return nil, false, bad(template, "products", "left out: the variant is made here")
+	}
+	delete(body, "active")
+	delete(body, "code") // the variant was found by it
+	rec, err = p.rpc.encode(ctx, template, body)
+	return rec, active, err
 }

@@ -65,13 +65,13 @@ func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Insta
 	if err != nil {
 		return nil, err
 	}
-	ses := &session{url: base.String(), user: s.User, password: s.Password}
+	ses := &session{url: base.String(), user: s.User, password: s.Password, now: env.Now}
 	c, err := httpx.New(httpx.Options{Client: env.Client, Gate: env.Gate, BaseURL: base, Auth: ses, Timeout: env.Timeout,
 		Concurrency: env.Concurrency, UserAgent: env.UserAgent, CAFile: s.CAFile, Log: env.Log, Now: env.Now})
 	if err != nil {
 		return nil, err
 	}
-	r := &rpc{http: c, company: s.Company, models: map[string]map[string]fieldInfo{}, named: map[string]int64{}}
+	r := &rpc{http: c, company: s.Company, now: env.Now, models: map[string]map[string]fieldInfo{}, named: map[string]int64{}}
 	i := &instance{rpc: r, entities: map[string]connectors.Entity{}}
 	for _, info := range s.Entities() {
 		e := entity{rpc: r, info: info}
@@ -84,7 +84,7 @@ func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Insta
 			i.entities["product"] = &product{e}
 		case "sale":
 			e.model, e.keyField = "sale.sale", "web_id"
-			i.entities["sale"] = &sale{e}
+			i.entities["sale"] = &sale{entity: e, drafts: map[int64]time.Time{}}
 		}
 	}
 	return i, nil
