@@ -287,10 +287,11 @@ func (a *admission) item(it *Item) error {
 	}
 	if it.Problem != "" {
 		key := a.reject(it, stamp)
-		if !slices.Contains(src.Keys, key) {
-			src.Keys = append(slices.Clone(src.Keys), key)
+		keys := src.Keys
+		if !slices.Contains(keys, key) {
+			keys = append(slices.Clone(keys), key)
 		}
-		a.remember(src, stamp, false, src.Keys)
+		a.remember(src, stamp, false, keys)
 		return nil
 	}
 	keys := make([]string, len(it.Pairs))
@@ -306,6 +307,9 @@ func (a *admission) item(it *Item) error {
 	case renameRefused:
 		// Both keys stay this record's, so that the refusal is not forgotten.
 		keys = append(keys, a.realKeys(old, it.SourceID)...)
+		if err := a.mapsAgain(old, it, stamp); err != nil {
+			return err
+		}
 	default:
 		for _, k := range old {
 			if !slices.Contains(keys, k) {
@@ -321,6 +325,18 @@ func (a *admission) item(it *Item) error {
 		}
 	}
 	a.remember(src, stamp, it.Gone, keys)
+	return nil
+}
+
+// mapsAgain ends the dead letter of a source record that could not be mapped.
+func (a *admission) mapsAgain(keys []string, it *Item, stamp connectors.Stamp) error {
+	for _, k := range keys {
+		if row := a.rows[k]; row != nil && row.Unmapped() {
+			if err := a.vanish(k, it, stamp); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -118,11 +118,11 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	case row.Solo && len(out.Jobs) > 0:
 		return true, nil
 	}
-	heir, err := heirOf(c.ctx, c.tx, row)
+	moving, err := c.moving(row)
 	if err != nil {
 		return false, err
 	}
-	if heir != nil {
+	if moving {
 		// The key still is another record's, which has to get its new one first. It
 		// wakes this row; the look at the clock is for what a crash has swallowed.
 		row.Reason, row.DueAt = ReasonWaiting, c.now.Add(waitAgain)
@@ -135,6 +135,16 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	}
 	out.Jobs = append(out.Jobs, &Job{Row: *row, ClaimID: c.id, Number: row.Attempt + 1, ClaimedAt: c.now})
 	return !row.Solo && len(out.Jobs) < c.req.Limit, nil
+}
+
+// moving reports whether the record that had row's key is still to get its new one.
+func (c *claiming) moving(row *Row) (bool, error) {
+	id, ok := row.movedTo()
+	if !ok {
+		return false, nil
+	}
+	rows, err := c.tx.Rows(c.ctx, []RowID{id}, false)
+	return err == nil && len(rows) > 0 && rows[0].inherits(row), err
 }
 
 // busy reports whether the row's record is being written, under the key that it
@@ -303,8 +313,11 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 	if err != nil {
 		return 0, err
 	}
-	b := &settlement{ctx: ctx, tx: tx, client: c.Client, now: j.Now()}
+	b := &settlement{ctx: ctx, tx: tx, client: c.Client, now: j.Now(), rows: make(map[RowID]*Row, len(rows))}
 	n := 0
+	for i := range rows {
+		b.rows[rows[i].RowID] = &rows[i]
+	}
 	for i := range rows {
 		row, cj := &rows[i], byID[rows[i].RowID]
 		if row.Attempt >= cj.Attempt {

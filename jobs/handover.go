@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -15,16 +14,35 @@ import (
 // under way under the old key belongs to the new row, and whoever takes the old
 // key over waits.
 
-// heirOf returns the row to which the record that had row's key is still to
-// move; nil when there is none.
-func heirOf(ctx context.Context, tx Tx, row *Row) (*Row, error) {
-	if row.WaitKey == "" || row.WaitEntity != row.Entity {
+// movedTo names the row to which the record that had r's key may have moved.
+func (r *Row) movedTo() (RowID, bool) {
+	return RowID{r.Flow, r.WaitKey}, r.WaitKey != "" && r.WaitEntity == r.Entity
+}
+
+// heir is the row to which the record that had row's key is still to move; nil
+// when there is none.
+func (b *settlement) heir(row *Row) (*Row, error) {
+	id, ok := row.movedTo()
+	if !ok {
 		return nil, nil
 	}
-	rows, err := tx.Rows(ctx, []RowID{{row.Flow, row.WaitKey}}, false)
-	if err != nil || len(rows) == 0 || !rows[0].inherits(row) {
+	heir, err := b.row(id)
+	if err != nil || heir == nil || !heir.inherits(row) {
 		return nil, err
 	}
+	return heir, nil
+}
+
+// row returns a row as it is by now; nil when there is none.
+func (b *settlement) row(id RowID) (*Row, error) {
+	if r := b.rows[id]; r != nil {
+		return r, nil
+	}
+	rows, err := b.tx.Rows(b.ctx, []RowID{id}, false)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	b.rows[id] = &rows[0]
 	return &rows[0], nil
 }
 
@@ -62,16 +80,15 @@ func (b *settlement) arrived(row *Row, from string) error {
 	if from == "" {
 		return nil
 	}
-	rows, err := b.tx.Rows(b.ctx, []RowID{{row.Flow, from}}, false)
-	if err != nil || len(rows) == 0 || rows[0].WaitEntity != row.Entity || rows[0].WaitKey != row.Key {
+	old, err := b.row(RowID{row.Flow, from})
+	if err != nil || old == nil || old.WaitEntity != row.Entity || old.WaitKey != row.Key {
 		return err
 	}
-	old := rows[0]
 	old.WaitEntity, old.WaitKey = "", ""
 	if old.State == Ready && old.Reason == ReasonWaiting {
 		old.Reason, old.DueAt = ReasonNone, b.now
 	}
-	b.patches = append(b.patches, old)
+	b.patches = append(b.patches, *old)
 	return nil
 }
 

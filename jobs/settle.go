@@ -58,7 +58,7 @@ func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([
 		if err != nil {
 			return err
 		}
-		b := &settlement{ctx: ctx, tx: tx, client: client, now: now}
+		b := &settlement{ctx: ctx, tx: tx, client: client, now: now, rows: byID}
 		for i := range ss {
 			row := byID[ss[i].Job.RowID]
 			if !unsettled(row, ss[i].Job) || !live[ss[i].Job.ClaimID] {
@@ -123,6 +123,7 @@ type settlement struct {
 	tx      Tx
 	client  string
 	now     time.Time
+	rows    map[RowID]*Row // as they are by now
 	patches []Row
 	history []Attempt
 	links   []Link
@@ -131,7 +132,7 @@ type settlement struct {
 }
 
 func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
-	heir, err := heirOf(b.ctx, b.tx, row)
+	heir, err := b.heir(row)
 	if err != nil {
 		return err
 	}
@@ -181,10 +182,11 @@ func (b *settlement) store() error {
 	if err := b.tx.PatchRows(b.ctx, b.patches); err != nil {
 		return err
 	}
-	if err := b.tx.PutLinks(b.ctx, b.client, b.links); err != nil {
+	// A key whose record has moved away may have got another one.
+	if err := b.tx.DeleteLinks(b.ctx, b.client, b.unlink); err != nil {
 		return err
 	}
-	if err := b.tx.DeleteLinks(b.ctx, b.client, b.unlink); err != nil {
+	if err := b.tx.PutLinks(b.ctx, b.client, b.links); err != nil {
 		return err
 	}
 	if len(b.wake) > 0 {
@@ -255,6 +257,9 @@ func (x *settling) settle() {
 		x.ended(newer, false)
 	default:
 		x.again(fol, o, counted, newer, prior)
+	}
+	if row.State == Ready && row.OpenSince.IsZero() {
+		row.OpenSince = x.now // it was closed while this attempt was under way
 	}
 	if newer && before.State == Dead {
 		// The state wanted by now was refused meanwhile: what came of an earlier one

@@ -14,3 +14,9 @@ func TestTheJournalKeepsItsRules(t *testing.T) {
 		return opened(t, place(t), sqlite.Options{Exclusive: true, Now: now})
 	})
 }
+
+func TestRandomHistoriesKeepThePromisesOfAJobsLife(t *testing.T) {
+	conformance.Histories(t, func(t *testing.T, now func() time.Time) jobs.Engine {
+		return opened(t, place(t), sqlite.Options{Exclusive: true, Now: now})
+	})
+}
