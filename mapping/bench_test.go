@@ -50,8 +50,9 @@ func BenchmarkMapOrderWithMoneyAndRefs(b *testing.B) { benchmarkMap(b, orderMapF
 
 func BenchmarkDecodeOrderOf4KB(b *testing.B) {
 	b.ReportAllocs()
+	var d decoder
 	for b.Loop() {
-		if _, _, err := decode(orderJSON); err != nil {
+		if _, _, err := d.decode(orderJSON); err != nil {
 			b.Fatal(err)
 		}
 	}

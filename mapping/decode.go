@@ -33,10 +33,15 @@ const maxBodyDepth = 200
 // trailing text in the same pass, and is faster to a generic tree than the
 // decoders it was measured against (see docs/mapping.md).
 func decode(body []byte) (v any, replaced bool, err error) {
+	var d decoder
+	return d.decode(body)
+}
+
+func (d *decoder) decode(body []byte) (v any, replaced bool, err error) {
 	if len(body) > MaxBodyBytes {
 		return nil, false, &Error{Stage: stageBody, Msg: fmt.Sprintf("%d bytes long, more than %d", len(body), MaxBodyBytes)}
 	}
-	d := decoder{}
+	defer d.release()
 	if utf8.Valid(body) {
 		d.s = string(body)
 	} else {
@@ -60,12 +65,27 @@ func decodeText(s string) (any, error) {
 	return v, nil
 }
 
+// decoder may be used again; what it has made stays as it is.
 type decoder struct {
 	s        string
 	i        int
 	replaced bool
 	items    []any    // parts of the arrays and objects being read
 	names    []string // member names of the objects being read
+}
+
+// maxKept is how many parts a decoder keeps room for from one body to the next.
+const maxKept = 1024
+
+// release makes the decoder ready for another body and keeps nothing of this one.
+func (d *decoder) release() {
+	items, names := d.items, d.names
+	*d = decoder{}
+	if cap(items) <= maxKept && cap(names) <= maxKept {
+		clear(items) // of a body that could not be read
+		clear(names[:cap(names)])
+		d.items, d.names = items[:0], names[:0]
+	}
 }
 
 // decodeError is where and why a body could not be read. where is filled from

@@ -19,6 +19,7 @@ type instance struct {
 	mapCode  *gojq.Code
 	keyCode  *gojq.Code
 	locating *gojq.Code // mapCode that tells which field failed; made when needed
+	dec      decoder
 	enc      encoder
 	broken   bool // panicked, and must not be used again
 }
@@ -118,7 +119,7 @@ func nameError(field, src string, err error) *CompileError {
 func (in *instance) mapEvent(ctx context.Context, body []byte, meta Meta) ([]Pair, error) {
 	src := &in.program.src
 	in.run.reset(ctx, src.Timeout)
-	event, replaced, err := decode(body)
+	event, replaced, err := in.dec.decode(body)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (in *instance) withField(ctx context.Context, e *evaluation, body []byte, e
 		}
 		in.locating = code
 	}
-	event, _, derr := decode(body)
+	event, _, derr := in.dec.decode(body)
 	if derr != nil {
 		return err
 	}
