@@ -19,11 +19,9 @@ func terminate(t *testing.T, dsn string) {
 	t.Helper()
 	s := session(t, dsn)
 	ask[int](t, s, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'syncd'`)
-	for ask[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'syncd'`) > 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("the sessions do not end")
-		}
-	}
+	until(t, "the sessions have ended", func() bool {
+		return ask[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'syncd'`) == 0
+	})
 }
 
 func TestSessionsThatWereEndedAreReplaced(t *testing.T) {
@@ -153,11 +151,7 @@ func TestAConnectionLostAtCommitLeavesTheOutcomeOpen(t *testing.T) {
 			if c.arrives {
 				// The server commits although nobody waits for it any more.
 				s := session(t, dsn)
-				for ask[int](t, s, `SELECT count(*) FROM syncd.jobs`) == 0 {
-					if t.Context().Err() != nil {
-						t.Fatal("the server did not commit")
-					}
-				}
+				until(t, "the server has committed", func() bool { return ask[int](t, s, `SELECT count(*) FROM syncd.jobs`) == 1 })
 			}
 			put(t, e, "B")
 			if n, want := count(t, e), map[bool]int64{false: 1, true: 2}[c.arrives]; n != want {

@@ -127,7 +127,7 @@ func (e *Engine) explain(err error) error {
 	case noSuchDatabase:
 		advice = "make the database first (CREATE DATABASE …)"
 	case noPrivilege:
-		advice = fmt.Sprintf("let an administrator run CREATE SCHEMA %s AUTHORIZATION the role that syncd connects as", e.o.Schema)
+		advice = fmt.Sprintf("let an administrator run CREATE SCHEMA %s AUTHORIZATION and the role that syncd connects as, or make that role the owner of what is in it", e.o.Schema)
 	case diskFull:
 		advice = "no space is left on the database server; nothing was changed; make space, syncd goes on by itself"
 	case tooManyConnections:

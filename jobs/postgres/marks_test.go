@@ -17,7 +17,7 @@ func TestClaimsDoNotSlowDownWhileAnOldSnapshotIsHeld(t *testing.T) {
 	if _, err := p.setup.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1`); err != nil {
 		t.Fatal(err)
 	}
-	const rounds, each = 40, 50
+	const rounds, each = 80, 50
 	start := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	pages := make([]int64, rounds)
 	for round := range rounds {

@@ -42,6 +42,16 @@ func ask[T any](t *testing.T, c *pgx.Conn, sql string, args ...any) (v T) {
 	return v
 }
 
+// until returns when something has happened in the server; each look is a round trip.
+func until(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for start := time.Now(); !happened(); {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("after a minute it is not so that %s", what)
+		}
+	}
+}
+
 // made is a database with a journal that a daemon made and left.
 func made(t *testing.T) string {
 	t.Helper()
@@ -112,7 +122,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			says: "open the journal: journal: there is none yet in schema syncd"},
 		{name: "a role that may make no schema", dsn: fresh, o: daemon,
 			prepare: `DO $$ BEGIN EXECUTE 'CREATE ROLE ' || current_database() || '_guest LOGIN'; END $$`,
-			says:    "open the journal: let an administrator run CREATE SCHEMA syncd AUTHORIZATION the role that syncd connects as ("},
+			says:    "open the journal: let an administrator run CREATE SCHEMA syncd AUTHORIZATION and the role that syncd connects as, or make that role the owner of what is in it ("},
 		{name: "a role that may not write", dsn: fresh, o: daemon,
 			prepare: `DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET default_transaction_read_only = on'; END $$`,
 			says:    "open the journal: the server lets this role read only (default_transaction_read_only); connect to a server and with a role that may write"},

@@ -19,15 +19,16 @@ const (
 	checkpointPages = 4000
 	// walLimit is the size, in bytes, to which the log's file is cut back.
 	walLimit = 64 << 20
-	// cacheKiB is the page cache of one connection.
-	cacheKiB = 32 << 10
+	// writerCacheKiB and readerCacheKiB are the page cache of a connection.
+	writerCacheKiB = 32 << 10
+	readerCacheKiB = 8 << 10
 )
 
 // settings gives a connection its settings and reads them back.
 func settings(ctx context.Context, c *conn, queryOnly bool) error {
-	only := int64(0)
+	only, cache := int64(0), int64(writerCacheKiB)
 	if queryOnly {
-		only = 1
+		only, cache = 1, readerCacheKiB
 	}
 	for _, s := range []struct {
 		name   string
@@ -39,7 +40,7 @@ func settings(ctx context.Context, c *conn, queryOnly bool) error {
 		{"synchronous", "FULL", 2, true},
 		{"wal_autocheckpoint", fmt.Sprint(checkpointPages), checkpointPages, false},
 		{"journal_size_limit", fmt.Sprint(walLimit), walLimit, false},
-		{"cache_size", fmt.Sprint(-cacheKiB), -cacheKiB, false},
+		{"cache_size", fmt.Sprint(-cache), -cache, false},
 		{"temp_store", "MEMORY", 2, false},
 		{"query_only", fmt.Sprint(only), only, false},
 	} {
