@@ -138,6 +138,7 @@ type admission struct {
 	puts    map[string]bool // rows to be stored whole
 	patches map[string]bool // rows to be stored but for their body
 	touched map[string]bool // source records to be stored
+	claims  map[RowID]int64 // the newest attempt that a claim names; nil until needed
 }
 
 func (a *admission) load(items []Item) error {

@@ -172,28 +172,42 @@ func (a *admission) vanish(key string, it *Item, stamp connectors.Stamp) error {
 		}
 	}
 	row.take(stamp, it)
-	a.gone(row)
-	return nil
+	return a.gone(row)
 }
 
 // gone makes "not there" the desired state of a row.
-func (a *admission) gone(row *Row) {
+func (a *admission) gone(row *Row) error {
 	if row.Gone {
-		return
+		return nil
+	}
+	half, err := a.half(row)
+	if err != nil {
+		return err
 	}
 	a.sum.Gone++
 	row.Generation++
 	row.Gone, row.Hash = true, goneHash
 	row.Tries, row.FirstTryAt = 0, time.Time{}
-	nothing := a.flow.OnDelete == "ignore" || !row.Applied()
 	switch {
-	case row.Unresolved():
-		a.open(row)
-	case nothing:
+	case a.flow.OnDelete == "ignore":
+		// Nothing is sent and nothing looked up, so what is in doubt stays so.
 		row.close(ReasonIgnored)
-	default:
+	case row.Unresolved(), row.Applied(), half:
 		a.open(row)
+	default:
+		row.close(ReasonIgnored)
 	}
+	return nil
+}
+
+// half reports whether the record stands in the target although no attempt was
+// confirmed: it was created, and a later step failed.
+func (a *admission) half(row *Row) (bool, error) {
+	if row.Attempt == 0 || row.Applied() || a.flow.OnDelete == "ignore" {
+		return false, nil
+	}
+	ls, err := a.tx.Links(a.ctx, row.Client, []EntityKey{row.EntityKey()})
+	return len(ls) > 0, err
 }
 
 // promote gives a released key to the contender that has waited longest.
@@ -289,8 +303,19 @@ func (a *admission) mayStand(row *Row) (bool, error) {
 
 // underWay reports whether a claim names the row's next attempt.
 func (a *admission) underWay(row *Row) (bool, error) {
-	running, err := claimed(a.ctx, a.tx, []Row{*row})
-	return running[row.RowID], err
+	if a.claims == nil {
+		cs, err := a.tx.Claims(a.ctx, row.Client)
+		if err != nil {
+			return false, err
+		}
+		a.claims = map[RowID]int64{}
+		for _, c := range cs {
+			for _, cj := range c.Jobs {
+				a.claims[cj.RowID] = max(a.claims[cj.RowID], cj.Attempt)
+			}
+		}
+	}
+	return a.claims[row.RowID] > row.Attempt, nil
 }
 
 // moveKey passes what is known of a record in the target from its old key to its

@@ -222,7 +222,8 @@ func (x *settling) settle() {
 	counted := fol.Counts && !x.outage(fol) && !free(o)
 	row.Attempt = x.s.Job.Number
 	prior := row.Unresolved()
-	if fol.Confirms || o.Resolved {
+	ignored := x.s.Job.Gone && f.OnDelete == "ignore" // nothing was sent or looked up
+	if fol.Confirms && !ignored || o.Resolved {
 		row.UnresolvedAt = time.Time{}
 	}
 	if fol.Doubts {

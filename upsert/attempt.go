@@ -48,7 +48,7 @@ func (a *attempt) end(o connectors.Outcome) connectors.Outcome {
 	case !a.j.Unresolved():
 		o.Resolved = false
 	case o.Class.Confirmed():
-		o.Resolved = true
+		o.Resolved = o.Code != codeIgnored // nothing was found out
 	case o.Class == connectors.Unknown:
 		o.Resolved = a.absent
 	default:

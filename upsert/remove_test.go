@@ -52,7 +52,7 @@ func TestRecordThatIsGoneAtTheSource(t *testing.T) {
 			w.want("a", "")
 			w.rows["a"].DueAt = w.now // too early
 			expect(t, w.one(t), connectors.Transient, jobs.CodeSettling, false, "1")
-			expect(t, w.one(t), connectors.Unchanged, "ignored", true, "1")
+			expect(t, w.one(t), connectors.Unchanged, "ignored", false, "1")
 			if len(w.target.Calls()) != calls {
 				t.Error("something was sent")
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"syncd/connectors"
 	"syncd/jobs"
 )
 
@@ -130,5 +131,57 @@ var hostileRules = []rule{
 				b.Fatalf("asked %d, skipped %+v, %v", a.Asked, a.Skipped, err)
 			}
 		}
+	}},
+	{"a record that was created and not brought to its state is removed when it is gone", func(b *bench) {
+		b.flow.OnDelete = "delete"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Invalid, Code: "step", Message: "not confirmed", Link: `7`})
+		b.pass(time.Second)
+		gone := b.ev("1", 0)
+		gone.Gone = true
+		b.admit(gone)
+		jb := b.one()
+		is(b, "removal", jb.Write(b.flow).Removal, connectors.Delete)
+		is(b, "link", jb.Link, `7`)
+	}},
+	{"a record that another flow wrote is not removed because it is gone from a flow that never did", func(b *bench) {
+		second := *b.flow
+		second.Name, second.OnDelete = "prices", "delete"
+		b.flows["prices"] = &second
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.apply()
+		b.flow = &second
+		b.admit(b.ev("1", 10, "A", "y"))
+		b.pass(time.Second)
+		gone := b.ev("1", 0)
+		gone.Gone = true
+		b.admit(gone)
+		b.none()
+	}},
+	{"a record that is gone and left alone stays in doubt until somebody finds out", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		b.pass(time.Second)
+		gone := b.ev("1", 0)
+		gone.Gone = true
+		b.admit(gone)
+		b.pass(time.Hour)
+		b.none()
+		b.want("A", jobs.Done, jobs.ReasonIgnored)
+		b.admit(b.ev("1", 11, "A", "x"))
+		is(b, "in doubt", b.one().Unresolved(), true)
+	}},
+	{"a deletion that is claimed and left alone finds nothing out", func(b *bench) {
+		b.flow.OnDelete = "delete"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		b.pass(time.Minute)
+		gone := b.ev("1", 0)
+		gone.Gone = true
+		b.admit(gone)
+		jb := b.one()
+		b.flow.OnDelete = "ignore" // the configuration was changed
+		b.settle(jb, connectors.Outcome{Class: connectors.Unchanged, Code: "ignored"})
+		is(b, "in doubt", b.row("A").Unresolved(), true)
 	}},
 }

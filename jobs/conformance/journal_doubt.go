@@ -20,6 +20,7 @@ var doubtRules = []rule{
 		b.one()
 	}},
 	{"doubt survives newer versions, refusals, death, replay and discarding", func(b *bench) {
+		b.flow.OnDelete = "delete"
 		doubt := func(step string) {
 			b.Helper()
 			if !b.row("A").Unresolved() {

@@ -364,7 +364,7 @@ func (h *history) settleSome() {
 	}
 	for _, s := range settled {
 		fol := jobs.FollowOf(s.o.Class)
-		if fol.Confirms || s.o.Resolved {
+		if fol.Confirms && !(s.job.Gone && s.flow.OnDelete == "ignore") || s.o.Resolved {
 			delete(h.doubts, s.job.RowID)
 		}
 		if fol.Doubts {

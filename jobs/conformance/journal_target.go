@@ -158,7 +158,7 @@ func (h *history) send(s *sent, fate string) {
 		done(connectors.Outcome{Class: connectors.Missing, Resolved: jb.Unresolved()})
 		return
 	case do == nil:
-		done(connectors.Outcome{Class: connectors.Unchanged, Resolved: jb.Unresolved()})
+		done(connectors.Outcome{Class: connectors.Unchanged, Resolved: jb.Unresolved() && !(jb.Gone && s.flow.OnDelete == "ignore")})
 		return
 	}
 	switch fate {
