@@ -242,6 +242,64 @@ func TestARecordIsDeliveredWithEverythingThatIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestTheFirstCycleReadsEachOrderOnce(t *testing.T) {
+	w := newWorld(t)
+	w.do(func(s *fakeShop, at time.Time) {
+		for i := range 300 {
+			placed := at.Add(-time.Duration(i) * time.Hour)
+			o := s.newCart(placed.Add(-time.Minute))
+			s.place(o, placed, "PaymentSettled")
+			s.transit(o, placed.Add(time.Second), "PaymentSettled") // what only the history tells
+		}
+	})
+	f := newFlow(w, "orders")
+	f.settled()
+	// The last of a page is read again with the next one, and the newest by the second pass.
+	if len(f.state) != 300 || f.events > 310 {
+		t.Errorf("%d events for %d orders", f.events, len(f.state))
+	}
+	w.restart()
+	f.settled()
+	w.wait(time.Hour)
+	w.requests()
+	f.settled()
+	if n := f.events; n > 620 {
+		t.Errorf("%d events after a restart, when all is swept once more", n)
+	}
+	for _, q := range w.requests() {
+		if take := intOf(q.options["take"], 0); q.light && take > 100 {
+			t.Errorf("%d records are looked at for each hundred that are read", take)
+		}
+	}
+}
+
+// A cart that is placed while everything is read for the first time, when the
+// first pass is already beyond its stamp.
+func TestACartPlacedDuringTheFirstCycleIsRead(t *testing.T) {
+	w := newWorld(t)
+	var cart row
+	w.do(func(s *fakeShop, at time.Time) {
+		cart = s.newCart(at.Add(-1000 * time.Hour))
+		for i := range 10 {
+			placed := at.Add(-time.Duration(i) * time.Hour)
+			s.place(s.newCart(placed), placed, "PaymentSettled")
+		}
+	})
+	pages := 0
+	w.shop.before = func(string) {
+		if pages++; pages == 2 { // the transaction began before the reading did
+			w.shop.place(cart, w.now.Add(-90*time.Second), "PaymentAuthorized")
+		}
+		w.wait(time.Minute)
+	}
+	f := newFlow(w, "orders")
+	f.limit = 2
+	f.beforeSweep()
+	if _, ok := f.state[cart["id"].(string)]; !ok {
+		t.Error("the order was not read")
+	}
+}
+
 func TestACursorOfAnotherKindIsRefused(t *testing.T) {
 	w := newWorld(t)
 	f := newFlow(w, "orders")

@@ -106,8 +106,9 @@ type part struct {
 	Allocated int64      `json:"stockAllocated"`
 }
 
-// latest is the latest of all times that belong to a record.
-func (s *stamps) latest() time.Time {
+// latest is the latest of all times that belong to a record, or, where not the
+// whole record counts, of those that the light query tells.
+func (s *stamps) latest(whole bool) time.Time {
 	var t time.Time
 	later := func(c *time.Time) {
 		if c != nil && c.After(t) {
@@ -116,13 +117,18 @@ func (s *stamps) latest() time.Time {
 	}
 	later(s.UpdatedAt)
 	later(s.PlacedAt)
-	all := [][]part{s.Payments, s.Fulfillments, s.Addresses, s.StockLevels, s.Options, s.Changes, s.History.Items}
+	all := [][]part{s.Payments, s.Fulfillments, s.Addresses, s.StockLevels, s.Options}
+	if whole {
+		all = append(all, s.Changes, s.History.Items)
+	}
 	if s.Product != nil {
 		all = append(all, []part{*s.Product})
 	}
 	for len(all) > 0 {
 		for _, p := range all[0] {
-			later(p.CreatedAt)
+			if whole {
+				later(p.CreatedAt)
+			}
 			later(p.UpdatedAt)
 			all = append(all, p.Refunds)
 		}
@@ -131,10 +137,11 @@ func (s *stamps) latest() time.Time {
 	return t.UTC()
 }
 
-// mark tells two states of a record apart as far as the light query can.
+// mark tells two states of a record apart as far as the light query can. It is
+// the same for a record that was read whole.
 func (s *stamps) mark() string {
 	var m strings.Builder
-	fmt.Fprintf(&m, "%s|%d|%s|%s|a%d", s.State, s.latest().UnixMilli(), s.Price, s.PriceWithTax, len(s.Addresses))
+	fmt.Fprintf(&m, "%s|%d|%s|%s|a%d", s.State, s.latest(false).UnixMilli(), s.Price, s.PriceWithTax, len(s.Addresses))
 	for _, p := range s.Payments {
 		m.WriteString("|p" + p.State)
 		for _, r := range p.Refunds {
@@ -186,7 +193,7 @@ func event(raw json.RawMessage) connectors.Event {
 		return connectors.Event{Body: raw, Problem: "the record is not as the shop's schema says: " + err.Error()}
 	}
 	ev := connectors.Event{SourceID: s.id(), Body: raw}
-	if t := s.latest(); !t.IsZero() {
+	if t := s.latest(true); !t.IsZero() {
 		ev.Version, ev.ChangedAt = t.UnixMicro(), t
 	}
 	if ev.SourceID == "" {

@@ -51,7 +51,7 @@ type lease struct {
 	reader string
 	turn   uint64
 	marks  map[string]mark
-	// known says that a whole sweep is in the marks.
+	// known says that most of what was swept last was as remembered.
 	known bool
 }
 
@@ -121,5 +121,4 @@ func (l *lease) ended(sweep int64) {
 			delete(l.marks, id)
 		}
 	}
-	l.known = true
 }

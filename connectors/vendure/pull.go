@@ -27,7 +27,7 @@ func (s *source) Pull(ctx context.Context, req connectors.PullRequest) (connecto
 	marks := s.memory.take(c.Reader, string(req.Cursor))
 	var p connectors.Page
 	if c.Pass < len(k.times) {
-		p, err = s.changes(ctx, k, c, limit)
+		p, err = s.changes(ctx, k, c, marks, limit)
 	} else {
 		p, err = s.sweep(ctx, k, c, marks, limit)
 	}

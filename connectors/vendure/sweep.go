@@ -31,7 +31,7 @@ func (s *source) sweep(ctx context.Context, k *kind, c *cursor, marks *lease, li
 			c.At = max(c.Swept-s.set.Window.Milliseconds(), 0)
 		}
 	}
-	take := limit // before anything is known, all of a page is read whole
+	take := limit // while little is known, most of a page is read whole
 	if marks.known {
 		take = min(5*limit, mostLight)
 	}
@@ -47,11 +47,16 @@ func (s *source) sweep(ctx context.Context, k *kind, c *cursor, marks *lease, li
 	if err != nil {
 		return connectors.Page{}, err
 	}
+	moved := 0
 	for _, r := range records {
 		if r.id != "" && (!r.moved || whole[r.id]) {
 			marks.note(r.id, r.mark, c.Swept)
 		}
+		if r.moved {
+			moved++
+		}
 	}
+	marks.known = 2*moved <= len(records)
 	n := len(records)
 	last, _ := c.check(k, k.fixed, l.items[:n])
 	if c.advance(n, l.total, last) {

@@ -298,6 +298,26 @@ func TestAFullMemoryLosesNothing(t *testing.T) {
 	}
 }
 
+// Orders that no sweep will come by take no place in the memory.
+func TestOldOrdersAreNotRemembered(t *testing.T) {
+	w := newWorld(t)
+	w.src.memory.most = 5
+	w.do(func(s *fakeShop, at time.Time) {
+		for i := range 23 {
+			placed := at.Add(-time.Duration(23-i) * time.Hour)
+			if i < 20 {
+				placed = placed.Add(-100 * 24 * time.Hour)
+			}
+			s.place(s.newCart(placed), placed, "PaymentSettled")
+		}
+	})
+	f := newFlow(w, "orders")
+	f.settled()
+	if f.events > 23+1 {
+		t.Errorf("%d events for 23 orders", f.events)
+	}
+}
+
 // A record that was listed and is not there when it is read whole comes back
 // later, as it was.
 func TestARecordThatWasAwayForAMomentIsDeliveredWhenItIsBack(t *testing.T) {
