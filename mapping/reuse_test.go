@@ -12,7 +12,7 @@ func TestADecoderThatIsUsedAgainMixesNothingUp(t *testing.T) {
 	bodies := []string{
 		`{"id":1,"lines":[{"sku":"A","tags":["x","y"]},{"sku":"B"}],"note":"first"}`,
 		`{"id":2,"lines":[{"sku":"C","tags":["z"`, // ends within everything
-		`{"id":3,"note":"\ud800"}`,                 // replaced
+		`{"id":3,"note":"\ud800"}`,                // replaced
 		`[]`,
 		`{"id":4,"lines":[{"sku":"D"},{},[]],"note":null}`,
 	}

@@ -32,9 +32,7 @@ const childPlace = "SYNCD_TEST_ENGINE_CHILD"
 // goroutine of an engine may be left.
 func Main(m *testing.M, open OpenAt) {
 	if place := os.Getenv(childPlace); place != "" {
-		if err := writeUntilKilled(place, open, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+		fmt.Fprintln(os.Stderr, writeUntilKilled(place, open, os.Stdout)) // it ends only by being killed, or with an error
 		os.Exit(1)
 	}
 	code := m.Run()
