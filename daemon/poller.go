@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -125,9 +126,12 @@ func (p *poller) take(ctx context.Context, fs jobs.FlowState, got pulled) error 
 	if len(got.page.Events) == 0 && stays {
 		return nil
 	}
-	digest := digestOf(fs.Epoch, got.page)
-	if stays && p.repeat.again(digest, got.page.Observed, p.flow.MaxAge) {
-		return nil
+	var digest [sha256.Size]byte
+	if stays {
+		digest = digestOf(fs.Epoch, got.page)
+		if p.repeat.again(digest, got.page.Observed, p.flow.MaxAge) {
+			return nil
+		}
 	}
 	items, err := p.d.mapPage(ctx, p.flow, fs, got.page)
 	if err != nil {
@@ -173,7 +177,7 @@ func (p *poller) failed(ctx context.Context, err error) {
 	var e *connectors.Error
 	floor := time.Duration(0)
 	if errors.As(err, &e) {
-		floor = e.RetryAfter
+		floor = min(e.RetryAfter, jobs.MaxWait)
 		if e.Class == connectors.Auth {
 			p.client.suspend(ctx, e.Code)
 		}
