@@ -354,8 +354,9 @@ func (a *admission) remember(src *SourceRecord, stamp connectors.Stamp, gone boo
 //
 // A missing version counts as the known one, so that the later reading wins. A
 // record seen gone takes the greatest version known, and comes back when it is
-// read alive later, even at a lower version (an undelete moves no timestamp);
-// an entry of a log comes back only by its version.
+// read alive later, even at a lower version (an undelete moves no timestamp), and
+// never by a reading from before, whatever its version: it was gone since. An
+// entry of a log comes back only by its version.
 func (a *admission) stamp(it *Item, src *SourceRecord, known bool) (connectors.Stamp, bool) {
 	st := connectors.Stamp{Epoch: a.epoch, Version: it.Version, Observed: micro(it.Observed)}
 	if !known {
@@ -364,8 +365,13 @@ func (a *admission) stamp(it *Item, src *SourceRecord, known bool) (connectors.S
 	if st.Version == 0 && st.Epoch == src.Stamp.Epoch {
 		st.Version = src.Stamp.Version
 	}
-	if st.Epoch == src.Stamp.Epoch && src.Gone && !it.Gone && !it.Log && st.Observed.After(src.Stamp.Observed) {
-		st.Version = max(st.Version, src.Stamp.Version)
+	if st.Epoch == src.Stamp.Epoch && src.Gone && !it.Gone && !it.Log {
+		switch st.Observed.Compare(src.Stamp.Observed) {
+		case +1:
+			st.Version = max(st.Version, src.Stamp.Version)
+		case -1:
+			return st, true
+		}
 	}
 	return st, st.Compare(src.Stamp) < 0
 }

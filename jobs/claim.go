@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"slices"
@@ -159,6 +160,12 @@ func (c *claiming) busy(row *Row) bool {
 
 // tooOld asks the source for a record's present state, or ends the job.
 func (c *claiming) tooOld(row *Row, f *Flow, out *Claimed) {
+	if row.Reason == ReasonWaiting && row.Applied() && !row.Unresolved() && bytes.Equal(row.AppliedHash, row.Hash) {
+		// It stands in the target, and has waited long enough for what it can do without.
+		row.close(ReasonNone)
+		c.patches = append(c.patches, *row)
+		return
+	}
 	o := connectors.Fail(connectors.Expired, "max_age", "older than max_age %s", f.MaxAge)
 	row.LastClass, row.LastCode, row.LastAt = o.Class, o.Code, c.now
 	if f.CanRefresh && row.SourceID != "" {

@@ -129,11 +129,11 @@ func (a *admission) open(row *Row) {
 	}
 }
 
-// close makes a row done.
+// close makes a row done. It keeps RenamedFrom: until a write has given the record
+// its key, it stands under the old one, and the row may be opened again.
 func (r *Row) close(why Reason) {
 	r.State, r.Reason = Done, why
 	r.OpenSince, r.DueAt = time.Time{}, time.Time{}
-	r.RenamedFrom = ""
 	r.Streak = 0
 }
 
@@ -335,7 +335,7 @@ func (a *admission) moveKey(old *Row, it *Item) error {
 	}
 	stands := old
 	// A key that was never tried is none under which the record could stand.
-	if old.RenamedFrom != "" && !running && old.LastAt.Before(old.OpenSince) {
+	if old.RenamedFrom != "" && !running && (old.LastAt.IsZero() || old.LastAt.Before(old.OpenSince)) {
 		if err := a.loadRows([]string{old.RenamedFrom}); err != nil {
 			return err
 		}
@@ -363,7 +363,7 @@ func (a *admission) moveKey(old *Row, it *Item) error {
 		}
 	}
 	old.SourceID, old.Gone, old.AppliedGone, old.Hash = "", true, true, goneHash
-	old.UnresolvedAt = time.Time{}
+	old.UnresolvedAt, old.RenamedFrom = time.Time{}, ""
 	old.Generation++
 	old.close(ReasonRenamed)
 	a.patches[old.Key] = true

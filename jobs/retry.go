@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// MaxWait bounds how long a server can put a job or a reading off: a longer wait
+// is a mistake of the server's, and would leave the work undone unnoticed.
+const MaxWait = 24 * time.Hour
+
 // Retry says how often and how fast a failed job is tried again.
 type Retry struct {
 	// MaxAttempts is how many attempts a generation has; 1 to 100.

@@ -216,6 +216,7 @@ const (
 )
 
 func (x *settling) settle() {
+	x.s.Outcome.RetryAfter = min(x.s.Outcome.RetryAfter, MaxWait)
 	row, o, f := x.row, x.s.Outcome, x.s.Flow
 	before := *row
 	fol := FollowOf(o.Class)
@@ -297,6 +298,9 @@ func (x *settling) outage(fol Follow) bool {
 func (x *settling) confirm(newer bool) {
 	row, job, f := x.row, x.s.Job, x.s.Flow
 	row.Solo, row.Streak, row.Misses, row.MissCode = false, 0, 0, ""
+	if !job.Gone || f.OnDelete != "ignore" {
+		row.RenamedFrom = ""
+	}
 	removed := job.Gone && f.OnDelete != "ignore"
 	if !job.Gone || removed {
 		row.AppliedGeneration, row.AppliedGone, row.AppliedAt = job.Generation, removed, x.now
@@ -323,7 +327,6 @@ func (x *settling) confirm(newer bool) {
 		row.close(ReasonIgnored)
 	default:
 		row.State, row.Reason, row.DueAt = Ready, ReasonNone, x.now
-		row.RenamedFrom = ""
 	}
 }
 
@@ -341,6 +344,7 @@ func (x *settling) sleepFor(k EntityKey) {
 func (x *settling) missing(newer bool) {
 	row := x.row
 	x.unlink = true
+	row.RenamedFrom = ""
 	row.AppliedGone = row.AppliedGeneration > 0
 	switch {
 	case x.s.Flow.OnMissing == "leave" && !newer:

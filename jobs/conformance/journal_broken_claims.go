@@ -184,4 +184,39 @@ var hostileRules = []rule{
 		b.settle(jb, connectors.Outcome{Class: connectors.Unchanged, Code: "ignored"})
 		is(b, "in doubt", b.row("A").Unresolved(), true)
 	}},
+	{"a record found gone does not come back by an earlier reading, whatever its version", func(b *bench) {
+		b.admit(b.ev("1", 8, "A", "x"))
+		b.apply()
+		b.pass(time.Second)
+		page := b.ev("1", 9, "A", "y") // read, and admitted late
+		b.pass(time.Second)
+		gone := b.ev("1", 0) // meanwhile the record was asked for by its id
+		gone.Gone = true
+		b.admit(gone)
+		is(b, "older", b.admit(page).Older, 1)
+		is(b, "gone", b.row("A").Gone, true)
+	}},
+	{"no server can put a job off for years", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		for _, c := range []connectors.Class{connectors.Throttled, connectors.Transient, connectors.Unknown, connectors.Waiting} {
+			o := connectors.Fail(c, "c", "m")
+			o.RetryAfter = 10 * 365 * 24 * time.Hour
+			b.settle(b.one(), o)
+			b.pass(jobs.MaxWait)
+		}
+		b.one()
+	}},
+	{"a record that stands without an optional reference does not wait for it beyond max_age", func(b *bench) {
+		for _, can := range []bool{false, true} {
+			b.flow.MaxAge, b.flow.CanRefresh = time.Hour, can
+			key := fmt.Sprint("A", can)
+			b.admit(b.ev(key, 10, key, "x"))
+			b.settleWith(jobs.Settlement{Job: b.one(), Flow: b.flow, SentAt: b.at, Outcome: applied,
+				Reopen: jobs.EntityKey{Entity: "party", Key: "P"}})
+			b.want(key, jobs.Ready, jobs.ReasonWaiting)
+			b.pass(2 * time.Hour)
+			b.none()
+			b.want(key, jobs.Done, jobs.ReasonNone)
+		}
+	}},
 }

@@ -218,4 +218,21 @@ var handedKeyRules = []rule{
 		is(b, "removal of "+jb.Key, jb.Write(b.flow).Removal, connectors.Delete)
 		is(b, "link", jb.Link, `7`)
 	}},
+	{"giving up a changed key does not forget under which key the record stands", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		if _, err := b.journal.Discard(context.Background(), []jobs.RowID{{Flow: "orders", Key: "B"}}, "no"); err != nil {
+			b.Fatal(err)
+		}
+		b.pass(time.Minute)
+		b.admit(b.ev("1", 12, "B", "y"))
+		jb := b.one()
+		is(b, "from", jb.RenamedFrom, "A")
+		is(b, "in doubt", jb.Unresolved(), true)
+		b.settle(jb, applied)
+		is(b, "from", b.row("B").RenamedFrom, "")
+	}},
 }
