@@ -15,34 +15,41 @@ const (
 	hidden = "…"
 	// shortest is the shortest text of a record that is looked for in a sentence.
 	shortest = 3
-	// longest bounds a sentence, in characters.
-	longest = 300
+	// longest bounds a sentence, in characters; mostText what is looked at of it, in bytes.
+	longest  = 300
+	mostText = 16 << 10
+	// mostWhole is the length from which a text is also looked for by its beginning,
+	// since the sentence may hold no more of it.
+	mostWhole = 200
 )
 
 var (
-	// quoted is a quotation with the word before it.
-	quoted = regexp.MustCompile(`(?s)(?:\b(\w+) )?("[^"]*"|“[^”]*”|«[^»]*»)`)
+	quoted = regexp.MustCompile(`(?s)"[^"]*(?:"|$)|“[^”]*(?:”|$)|«[^»]*(?:»|$)`)
+	// naming is what stands before the name of a field, a model or the like:
+	// `The value "…" for field "Name" in "Party"`, `records "…" of "Sale"`.
+	naming = regexp.MustCompile(`(?is)\b(?:fields?|access|model|button|column|relation|constraint|table|rule|fields? "[^"]*" (?:in|of)|records(?: "[^"]*")? of) $`)
 	// single is a quotation in the manner of Python and of PostgreSQL.
 	single = regexp.MustCompile(`(?s)(^|[\s(:=,\[])'[^']*'`)
 	// tuple is how PostgreSQL shows the row that it refuses.
 	tuple = regexp.MustCompile(`(?s)=\(.*?\)|\((?:[^()]*, )+[^()]*\)`)
 )
 
-// namesFollow are the words after which a quotation names a field, a model or
-// the like: `The value "…" for field "Name" in "Party"`.
-var namesFollow = []string{"field", "fields", "in", "of", "access", "model", "button", "column", "relation", "constraint", "table", "type", "schema", "rule"}
-
 // sentence is a sentence for people without what may be a value.
 func sentence(text string, hide []string) string {
-	text = without(text, hide)
-	text = quoted.ReplaceAllStringFunc(text, func(q string) string {
-		m := quoted.FindStringSubmatch(q)
-		if slices.Contains(namesFollow, strings.ToLower(m[1])) {
-			return q
+	text = without(strings.ToValidUTF8(text[:min(len(text), mostText)], ""), hide)
+	var out strings.Builder
+	at := 0
+	for _, q := range quoted.FindAllStringIndex(text, -1) {
+		out.WriteString(text[at:q[0]])
+		at = q[1]
+		if naming.MatchString(text[:q[0]]) || strings.HasPrefix(text[q[1]:], " state") {
+			out.WriteString(text[q[0]:q[1]])
+			continue
 		}
-		return strings.Replace(q, m[2], `"`+hidden+`"`, 1)
-	})
-	return cut(text)
+		out.WriteString(`"` + hidden + `"`)
+	}
+	out.WriteString(text[at:])
+	return cut(out.String())
 }
 
 // excerpt is the text of an exception that was not made for people: its first line
@@ -71,7 +78,10 @@ func without(text string, hide []string) string {
 // texts adds the lines of a text to those that are hidden.
 func texts(hide []string, text string) []string {
 	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); len([]rune(line)) >= shortest {
+		line = strings.TrimSpace(line)
+		if r := []rune(line); len(r) > mostWhole {
+			hide = append(hide, line, string(r[:mostWhole/4]))
+		} else if len(r) >= shortest {
 			hide = append(hide, line)
 		}
 	}
