@@ -41,6 +41,9 @@ stale.`,
 	return c
 }
 
+// mostChanges bounds what the sandbox, which keeps all in memory, has to hold.
+const mostChanges = 50_000
+
 // demo is one showing.
 type demo struct {
 	app       *app
@@ -60,6 +63,8 @@ func (d *demo) run(ctx context.Context) error {
 		return usage("--for %s is not between 5s and 1h", d.length)
 	case d.perSecond < 1 || d.perSecond > 200:
 		return usage("--changes %d is not between 1 and 200", d.perSecond)
+	case float64(d.perSecond)*d.length.Seconds() > mostChanges:
+		return usage("--changes %d --for %s are more than the %d changes that the sandbox holds", d.perSecond, d.length, mostChanges)
 	}
 	if d.seed == 0 {
 		d.seed = uint64(time.Now().UnixNano()) % 1_000_000
@@ -80,6 +85,10 @@ func (d *demo) run(ctx context.Context) error {
 		return exit(exitUnreachable, err)
 	}
 	defer d.erp.Close()
+	// Quotas that let syncd catch up, however much the shop trades.
+	n := float64(d.perSecond)
+	d.shop.Quota(max(12, n/4), max(6.5, n/6))
+	d.erp.Quota(max(30, 2.5*n), max(25, 2*n))
 	return d.show(ctx, trading, dir)
 }
 
@@ -173,7 +182,7 @@ func (d *demo) trade(ctx context.Context) {
 const (
 	// stuck is how long nothing may move before the demo gives up.
 	stuck = time.Minute
-	// longest bounds the wait as a whole.
+	// longest bounds the wait as a whole, beside twice the time of the trade.
 	longest = 10 * time.Minute
 	// looks is how many polls of every flow have to find nothing new.
 	looks = 3
@@ -184,7 +193,7 @@ func (d *demo) drain(ctx context.Context, j *jobs.Journal, flows int) (left int6
 	begun := time.Now()
 	moved, at := d.view.moved.Load(), begun
 	d.view.look()
-	for ctx.Err() == nil && time.Since(begun) < longest && time.Since(at) < stuck {
+	for ctx.Err() == nil && time.Since(begun) < longest+2*d.length && time.Since(at) < stuck {
 		if n := d.view.moved.Load(); n != moved {
 			moved, at = n, time.Now()
 			d.view.look()
