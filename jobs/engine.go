@@ -114,7 +114,8 @@ type Tx interface {
 
 	// List returns rows that match f, ordered by flow and key, without bodies.
 	List(ctx context.Context, f Filter) ([]Row, error)
-	// Counts counts rows by flow, state and reason.
+	// Counts counts rows by flow, state, reason and class; done rows without a
+	// reason, which are most, by flow alone.
 	Counts(ctx context.Context, now time.Time) ([]Count, error)
 	// Meta returns the journal's own facts: "epoch", "created_at", "schema".
 	Meta(ctx context.Context) (map[string]string, error)

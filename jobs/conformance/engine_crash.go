@@ -46,7 +46,8 @@ func Main(m *testing.M, open OpenAt) {
 // perCommit is how many rows the child writes in one transaction.
 const perCommit = 20
 
-// writeUntilKilled admits pages to the journal and reports each on out after its commit.
+// writeUntilKilled admits pages to the journal and reports each on out after its
+// commit. It returns only with an error.
 func writeUntilKilled(place string, open OpenAt, out io.Writer) error {
 	ctx := context.Background()
 	e, err := open(ctx, place)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"syncd/connectors"
@@ -112,24 +113,67 @@ var listSentences = []sentence{
 			}
 			rows = append(rows, r)
 		}
-		done := plain("done")
-		done.State, done.LastClass, done.OpenSince, done.DueAt = jobs.Done, connectors.Applied, time.Time{}, time.Time{}
-		other := plain("other")
+		closed := func(key string, reason jobs.Reason, class connectors.Class, at time.Time) jobs.Row {
+			r := plain(key)
+			r.State, r.Reason, r.LastClass, r.UnresolvedAt = jobs.Done, reason, class, at
+			return r
+		}
+		dead, other := plain("dead"), plain("other")
+		dead.State, dead.LastClass = jobs.Dead, connectors.Invalid
 		other.Flow = "products"
-		t.put(append(rows, done, other)...)
-		t.view(func(ctx context.Context, tx jobs.Tx) error {
-			got, err := tx.Counts(ctx, noon)
+		t.put(append(rows, dead, other, closed("done", "", connectors.Applied, time.Time{}), closed("done in doubt", "", connectors.Unchanged, noon),
+			closed("given up", jobs.ReasonDiscarded, connectors.Invalid, time.Time{}), closed("given up in doubt", jobs.ReasonDiscarded, connectors.Invalid, noon))...)
+		want := []jobs.Count{
+			{Flow: "orders", State: jobs.Dead, Class: "invalid", N: 1, OldestOpen: noon, OldestDue: noon},
+			{Flow: "orders", State: jobs.Done, N: 2, Unresolved: 1},
+			{Flow: "orders", State: jobs.Done, Reason: jobs.ReasonDiscarded, Class: "invalid", N: 2, Unresolved: 1},
+			{Flow: "orders", State: jobs.Ready, Reason: jobs.ReasonRetry, Class: "transient", N: 10, OldestOpen: noon.Add(-9 * time.Hour),
+				OldestDue: noon.Add(-4 * time.Second), Due: 5, Unresolved: 3},
+			{Flow: "products", State: jobs.Ready, N: 1, OldestOpen: noon, OldestDue: noon, Due: 1},
+		}
+		count := func(tx jobs.Tx) []jobs.Count {
+			got, err := tx.Counts(t.Context(), noon)
+			if err != nil {
+				t.Fatal(err)
+			}
 			slices.SortFunc(got, func(a, b jobs.Count) int {
-				return slices.Compare([]byte(a.Flow+string(a.State)), []byte(b.Flow+string(b.State)))
+				return strings.Compare(a.Flow+string(a.State)+string(a.Reason), b.Flow+string(b.State)+string(b.Reason))
 			})
-			t.same("the counts", got, []jobs.Count{
-				{Flow: "orders", State: jobs.Done, Class: "applied", N: 1},
-				{Flow: "orders", State: jobs.Ready, Reason: jobs.ReasonRetry, Class: "transient", N: 10, OldestOpen: noon.Add(-9 * time.Hour),
-					OldestDue: noon.Add(-4 * time.Second), Due: 5, Unresolved: 3},
-				{Flow: "products", State: jobs.Ready, N: 1, OldestOpen: noon, OldestDue: noon, Due: 1},
+			return got
+		}
+		look := func(when string) {
+			t.Helper()
+			t.view(func(_ context.Context, tx jobs.Tx) error {
+				t.same("the counts "+when, count(tx), want)
+				return nil
 			})
-			return err
+		}
+		look("at first")
+		// What was undone is not counted, and its place is taken by others.
+		_ = t.e.Update(t.Context(), func(tx jobs.Tx) error {
+			t.fail("put", tx.PutRows(t.Context(), []jobs.Row{closed("a", "", "", time.Time{}), closed("b", "", "", time.Time{})}))
+			if got := count(tx); got[1].N != 4 {
+				t.Errorf("within a transaction that adds two there are %d done rows, want 4", got[1].N)
+			}
+			return errOwn
 		})
+		look("after a transaction was undone")
+		t.view(func(_ context.Context, tx jobs.Tx) error {
+			t.same("the counts before a row is added", count(tx), want)
+			t.put(closed("c", "", "", time.Time{}))
+			t.view(func(_ context.Context, tx jobs.Tx) error {
+				if got := count(tx); got[1].N != 3 {
+					t.Errorf("after a row was added there are %d done rows, want 3", got[1].N)
+				}
+				return nil
+			})
+			t.same("the counts of the older state", count(tx), want)
+			return nil
+		})
+		t.put(plain("c"))
+		want[1].N = 2
+		want = append(want[:3:3], jobs.Count{Flow: "orders", State: jobs.Ready, N: 1, OldestOpen: noon, OldestDue: noon, Due: 1}, want[3], want[4])
+		look("after a done row was opened")
 	}},
 }
 

@@ -70,6 +70,15 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) ([]jobs.Row, error) {
 
 // Counts implements jobs.Tx.
 func (t *tx) Counts(ctx context.Context, now time.Time) (out []jobs.Count, err error) {
+	// The one statement that reads the whole table does so in the table's order.
+	if _, err := t.p.Exec(ctx, `SET LOCAL enable_seqscan = on`); err != nil {
+		return nil, fmt.Errorf("count rows: %w", t.note(err))
+	}
+	defer func() {
+		if _, e := t.p.Exec(ctx, `SET LOCAL enable_seqscan = off`); err == nil && e != nil {
+			out, err = nil, fmt.Errorf("count rows: %w", t.note(e))
+		}
+	}()
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var c jobs.Count
 		var state, reason string

@@ -129,9 +129,9 @@ func (q *queries) overRows() {
 	q.wake = "UPDATE {s}.jobs SET due_at = $2 WHERE state || '' = 'ready' AND " + theRows(found("ctid", "{s}.jobs",
 		"x.client = $1 AND x.wait_entity = k.entity AND x.wait_entity <> '' AND x.wait_key = k.key", held, 3, "entity", "key")+
 		" WHERE EXISTS (SELECT 1 FROM {s}.jobs w WHERE w.client = $1 AND w.wait_entity <> '')")
-	q.counts = `SELECT flow, state, reason, last_class, count(*), min(open_since), min(due_at) FILTER (WHERE due_at > '-infinity'),
-		count(*) FILTER (WHERE state = 'ready' AND due_at <= $1), count(unresolved_at)
-		FROM {s}.jobs GROUP BY flow, state, reason, last_class ORDER BY flow, state, reason, last_class`
+	q.counts = `SELECT flow, state, reason, CASE WHEN state = 'done' AND reason = '' THEN '' ELSE last_class END, count(*),
+		min(open_since) FILTER (WHERE state <> 'done'), min(due_at) FILTER (WHERE state <> 'done' AND due_at > '-infinity'),
+		count(*) FILTER (WHERE state = 'ready' AND due_at <= $1), count(unresolved_at) FROM {s}.jobs GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`
 	q.meta = `SELECT name, value FROM {s}.meta UNION ALL SELECT 'schema', max(version_id)::text FROM {s}.` + versionTable
 }
 

@@ -53,7 +53,7 @@ func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
 		done = true
 		return e.explain(err)
 	}
-	t := &tx{c: c, sql: &e.sql, write: true}
+	t := &tx{c: c, sql: &e.sql, totals: &e.totals, write: true}
 	err = fn(t)
 	t.ended = true
 	if err == nil {
@@ -184,7 +184,7 @@ func (e *Engine) View(ctx context.Context, fn func(tx jobs.Tx) error) error {
 		return e.explain(err)
 	}
 	begun = true
-	t := &tx{c: c, sql: &e.sql}
+	t := &tx{c: c, sql: &e.sql, totals: &e.totals}
 	err = fn(t)
 	t.ended = true
 	if err == nil {

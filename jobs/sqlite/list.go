@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"syncd/jobs"
 	"syncd/jobs/internal/stored"
@@ -60,23 +59,6 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) (out []jobs.Row, err error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list rows: %w", err)
-	}
-	return out, nil
-}
-
-// Counts implements jobs.Tx.
-func (t *tx) Counts(ctx context.Context, now time.Time) (out []jobs.Count, err error) {
-	err = t.query(ctx, `SELECT flow, state, reason, last_class, count(*), min(open_since),
-		min(CASE WHEN due_at > ?2 THEN due_at END), count(CASE WHEN state = 'ready' AND due_at <= ?1 THEN 1 END), count(unresolved_at)
-		FROM jobs GROUP BY flow, state, reason, last_class ORDER BY flow, state, reason, last_class`,
-		[]any{now.UnixMicro(), never}, func(v row) error {
-			var in stored.ReadIDs
-			out = append(out, jobs.Count{Flow: in.ID(v.text(0)), State: jobs.State(v.text(1)), Reason: jobs.Reason(v.text(2)),
-				Class: v.text(3), N: v.int(4), OldestOpen: v.time(5), OldestDue: v.time(6), Due: v.int(7), Unresolved: v.int(8)})
-			return in.Err
-		})
-	if err != nil {
-		return nil, fmt.Errorf("count rows: %w", err)
 	}
 	return out, nil
 }

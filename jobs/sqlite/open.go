@@ -39,9 +39,11 @@ type Engine struct {
 	path string
 	o    Options
 	sql  rowSQL
-	lock *lockFile // nil unless Exclusive
-	file inode     // the file as it was opened
-	open bool      // whether the channels below are filled
+	// totals is what Counts remembers.
+	totals totals
+	lock   *lockFile // nil unless Exclusive
+	file   inode     // the file as it was opened
+	open   bool      // whether the channels below are filled
 
 	// writer holds the one connection that writes, or nil after it had to be given
 	// up; whoever receives it is the writer.

@@ -9,6 +9,8 @@ import (
 type tx struct {
 	c   *conn
 	sql *rowSQL
+	// totals is the engine's.
+	totals *totals
 	// write is false in a View.
 	write bool
 	// ended is set when fn has returned.

@@ -52,6 +52,8 @@ CREATE INDEX jobs_waiting ON jobs (client, wait_entity, wait_key) WHERE wait_ent
 -- What people ask for is found without reading the done rows.
 CREATE INDEX jobs_stuck ON jobs (flow, key) WHERE state IN ('dead', 'held');
 CREATE INDEX jobs_unresolved ON jobs (flow, key) WHERE unresolved_at IS NOT NULL;
+-- Done rows that need telling apart when rows are counted; most have no reason.
+CREATE INDEX jobs_closed ON jobs (flow, reason, last_class) WHERE state = 'done' AND reason <> '';
 
 -- Bodies stand apart, so that settling a job does not write its body again.
 CREATE TABLE bodies (
