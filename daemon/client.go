@@ -49,7 +49,11 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientS
 	}
 	c.gate = gate
 	c.breaker = breaker.New(cp.Name, cp.Breaker, func(_, to breaker.State, why breaker.Why) {
-		d.log.Warn("breaker changed", "client", cp.Name, "state", to.String(), "why", why.String())
+		level := slog.LevelInfo
+		if to == breaker.Open {
+			level = slog.LevelWarn
+		}
+		d.log.Log(context.Background(), level, "breaker changed", "client", cp.Name, "state", to.String(), "why", why.String())
 		d.opts.Observer.Breaker(cp.Name, to.String(), why.String())
 	})
 	for _, s := range stored {

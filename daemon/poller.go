@@ -163,12 +163,23 @@ func (d *Daemon) admitted(f *FlowPlan, sum jobs.Admitted) {
 		return
 	}
 	level := slog.LevelDebug
-	if sum.New+sum.Changed+sum.Gone+sum.Rejected+sum.Collided > 0 {
+	switch {
+	case sum.Rejected+sum.Collided > 0:
+		level = slog.LevelWarn
+	case sum.New+sum.Changed+sum.Gone > 0:
 		level = slog.LevelInfo
 	}
-	d.log.Log(context.Background(), level, "read", "flow", f.Name, "events", sum.Events, "records", sum.Pairs, "new", sum.New,
-		"changed", sum.Changed, "unchanged", sum.Unchanged, "older", sum.Older, "gone", sum.Gone,
-		"rejected", sum.Rejected, "collided", sum.Collided)
+	args := []any{"flow", f.Name, "events", sum.Events, "records", sum.Pairs}
+	for _, c := range []struct {
+		name string
+		n    int
+	}{{"new", sum.New}, {"changed", sum.Changed}, {"unchanged", sum.Unchanged}, {"older", sum.Older},
+		{"gone", sum.Gone}, {"rejected", sum.Rejected}, {"collided", sum.Collided}} {
+		if c.n > 0 {
+			args = append(args, c.name, c.n)
+		}
+	}
+	d.log.Log(context.Background(), level, "read", args...)
 }
 
 // failed waits after a poll that failed: for the gate if that is why, else with
@@ -184,7 +195,9 @@ func (p *poller) failed(ctx context.Context, err error) {
 		if e.Class == connectors.Throttled {
 			p.client.throttled(ctx, e.Outcome)
 		}
-		if e.Class == connectors.Paused {
+		// A pause is told by the gate, for all who meet it.
+		closed := !p.client.gate.State(p.client.now()).Open
+		if e.Class == connectors.Paused || e.Class == connectors.Throttled && closed {
 			p.client.open(ctx) //nolint:errcheck // ends with the context, which run looks at
 			return
 		}

@@ -109,13 +109,7 @@ func (s *settler) tell(group []jobs.Settlement, out []jobs.Settled) {
 			s.log.Warn("an outcome came after its claim was taken back; nothing was changed", "flow", o.Flow, "key", o.Key)
 			continue
 		}
-		level := slog.LevelDebug
-		switch {
-		case o.State == jobs.Dead:
-			level = slog.LevelError
-		case g.Outcome.Class == connectors.Unknown, g.Outcome.Class == connectors.Transient, g.Outcome.Class == connectors.Conflict, g.Outcome.Class == connectors.Missing:
-			level = slog.LevelWarn
-		}
+		level, msg := told(g.Outcome, o)
 		if !s.log.Enabled(context.Background(), level) {
 			continue
 		}
@@ -129,6 +123,24 @@ func (s *settler) tell(group []jobs.Settlement, out []jobs.Settled) {
 		if o.State == jobs.Ready {
 			args = append(args, "next", o.DueAt.Format(time.RFC3339))
 		}
-		s.log.Log(context.Background(), level, "write", args...)
+		s.log.Log(context.Background(), level, msg, args...)
+	}
+}
+
+// told says how loudly an outcome is told, and in which words.
+func told(out connectors.Outcome, o jobs.Settled) (slog.Level, string) {
+	switch {
+	case o.State == jobs.Dead:
+		return slog.LevelError, "dead letter"
+	case out.Code == jobs.CodeSettling, out.Code == jobs.CodeAbsentOnce:
+		return slog.LevelDebug, "not written yet" // nothing has happened
+	case out.Class == connectors.Unknown:
+		return slog.LevelWarn, "write in doubt"
+	case out.Class == connectors.Transient, out.Class == connectors.Conflict, out.Class == connectors.Missing:
+		return slog.LevelWarn, "write failed"
+	case out.Class.Confirmed():
+		return slog.LevelDebug, "written"
+	default:
+		return slog.LevelDebug, "not written yet"
 	}
 }
