@@ -43,10 +43,10 @@ const nameWhat = "a small letter or digit, then up to 62 small letters, digits, 
 func (c *Config) Fields(s *field.Set) {
 	s.StructText(&c.Journal, "journal",
 		"Where syncd keeps what it knows. sqlite: and the path of a file (from the working folder) needs no server and serves one daemon; "+
-			"a PostgreSQL database serves many. Give PostgreSQL as a mapping; a postgres:// URL works too, if special characters in its password are percent-encoded.",
+			"a PostgreSQL database is for a server of its own. Give PostgreSQL as a mapping; a postgres:// URL works too, if special characters in its password are percent-encoded.",
 		field.Default("sqlite:./syncd.db"), field.Example("sqlite:/var/lib/syncd/syncd.db"))
 	s.String(&c.Listen, "listen",
-		"Address and port for metrics, health, API and console. \"off\" or an empty text turns them off.",
+		"Address and port for metrics and health. \"off\" or an empty text turns them off.",
 		field.Default("127.0.0.1:9464"), field.Example("0.0.0.0:9464"))
 	s.String(&c.StateDir, "state_dir",
 		"Folder for what the daemon keeps beside the journal. Without it: what systemd gives (STATE_DIRECTORY), else the working folder.",

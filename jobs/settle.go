@@ -229,7 +229,9 @@ func (x *settling) settle() {
 	}
 	if fol.Doubts {
 		row.UnresolvedAt = later(row.UnresolvedAt, micro(x.s.SentAt))
-		row.Solo = row.Solo || x.s.Batch
+		// The second time in a row: one record that takes its batch down each time is
+		// found, and a crash or an outage does not leave hundreds to be written singly.
+		row.Solo = row.Solo || x.s.Batch && prior
 	}
 	if !fol.Confirms && o.Class != connectors.Waiting && !free(o) {
 		// The attempt may have done a part of its steps, so the target no longer

@@ -71,6 +71,10 @@ func (s *source) check(ctx context.Context, st *stream) connectors.Finding {
 			newest = r
 		}
 	}
+	if l.unsure {
+		f.Problem = fmt.Sprintf(noNext, len(l.recs))
+		return f
+	}
 	f.Note = fmt.Sprintf("%d records on the first page", len(l.recs))
 	if st.plan.hasVersion && newest.stamp == 0 {
 		f.Problem = fmt.Sprintf("no record of the first page bears a stamp at %s; look at version", st.set.Version.Path)

@@ -150,7 +150,9 @@ func (st *stream) readListing(l *listing, body raw, resp *httpx.Response) error 
 			l.more = &t
 		}
 	}
-	l.token, err = st.nextToken(body, resp.Header)
+	var told bool
+	l.token, told, err = st.nextToken(body, resp.Header)
+	l.unsure = !told && l.more == nil && len(l.recs) > 0 && len(l.recs) >= st.set.Paging.Size
 	return err
 }
 
@@ -184,8 +186,9 @@ func (st *stream) readTotal(l *listing, body raw, h http.Header) error {
 // maxLink bounds a server's cursor or link in bytes.
 const maxLink = 8 << 10
 
-// nextToken returns the server's cursor or link to the next page, "" for none.
-func (st *stream) nextToken(body raw, h http.Header) (string, error) {
+// nextToken returns the server's cursor or link to the next page, "" for none;
+// found is false when the answer has no place for one.
+func (st *stream) nextToken(body raw, h http.Header) (token string, found bool, err error) {
 	var p path
 	switch st.plan.kind {
 	case pageCursor:
@@ -193,22 +196,23 @@ func (st *stream) nextToken(body raw, h http.Header) (string, error) {
 	case pageURL:
 		p = st.set.Paging.NextURL.Path
 	case pageLink:
-		return nextLink(h.Values("Link"))
+		token, err = nextLink(h.Values("Link"))
+		return token, true, err // the last page has no link
 	default:
-		return "", nil
+		return "", true, nil
 	}
 	v, found, err := p.in(body)
 	if err != nil || !found || !v.truthy() {
-		return "", err
+		return "", found, err
 	}
 	t, ok := v.text()
 	if !ok {
-		return "", fmt.Errorf("%s: expected the next page's cursor or address, not %s", p, v.kindName())
+		return "", true, fmt.Errorf("%s: expected the next page's cursor or address, not %s", p, v.kindName())
 	}
 	if len(t) > maxLink {
-		return "", fmt.Errorf("%s: the next page's cursor or address has %d bytes, more than %d", p, len(t), maxLink)
+		return "", true, fmt.Errorf("%s: the next page's cursor or address has %d bytes, more than %d", p, len(t), maxLink)
 	}
-	return t, nil
+	return t, true, nil
 }
 
 // record takes one record out of a page. Whatever is wrong with it becomes its

@@ -67,6 +67,7 @@ type record struct {
 type listing struct {
 	recs     []record
 	token    string // the server's cursor or link to the next page; "" at the end
+	unsure   bool   // there is nothing at all where token should stand, and the page is full
 	more     *bool  // what the server says of more pages, if it does
 	total    int    // what the server says of the number of records, -1 if nothing
 	date     time.Time
@@ -131,8 +132,15 @@ func (p *plan) step(pos *position, l listing, mem *seen) (more bool, notes []str
 	return more, append(notes, n...), err
 }
 
+// noNext is the remark on a full page that has nothing where the next page's
+// cursor should stand: a path that is wrong would end every reading there.
+const noNext = "a full page of %d records has nothing where the next page's cursor or address should stand; if there are more records, the path in paging is wrong"
+
 // firstPage notes what the beginning of a reading tells.
 func (p *plan) firstPage(pos *position, l listing) (notes []string) {
+	if l.unsure {
+		notes = append(notes, fmt.Sprintf(noNext, len(l.recs)))
+	}
 	s := pos.Scan
 	s.Began = l.observed.UnixMicro()
 	if l.date.IsZero() {

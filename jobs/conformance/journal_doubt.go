@@ -137,12 +137,16 @@ var doubtRules = []rule{
 			b.Fatal("the doubt is gone")
 		}
 	}},
-	{"a lost job is claimed alone", func(b *bench) {
+	{"a job that was lost twice is claimed alone, one lost once is not", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
-		b.one()
-		b.restart()
-		b.recover()
-		b.pass(time.Minute)
+		for i := range 2 {
+			if jb := b.one(); jb.Solo {
+				b.Fatalf("alone after being lost %d times", i)
+			}
+			b.restart()
+			b.recover()
+			b.pass(time.Minute)
+		}
 		b.admit(b.ev("2", 10, "B", "x"), b.ev("3", 10, "C", "x"))
 		for range 2 {
 			js := b.claim()
