@@ -106,6 +106,9 @@ func (p *plan) step(pos *position, l listing, mem *seen) (more bool, notes []str
 	s := pos.Scan
 	if s.Began == 0 {
 		notes = p.firstPage(pos, l)
+		if l.unsure {
+			notes = append(notes, fmt.Sprintf(noNext, len(l.recs)))
+		}
 	}
 	for _, r := range l.recs {
 		s.Max = max(s.Max, r.stamp)
@@ -138,9 +141,6 @@ const noNext = "a full page of %d records has nothing where the next page's curs
 
 // firstPage notes what the beginning of a reading tells.
 func (p *plan) firstPage(pos *position, l listing) (notes []string) {
-	if l.unsure {
-		notes = append(notes, fmt.Sprintf(noNext, len(l.recs)))
-	}
 	s := pos.Scan
 	s.Began = l.observed.UnixMicro()
 	if l.date.IsZero() {
