@@ -94,6 +94,10 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(),
 			rows: map[string]*Row{}, sources: map[string]*SourceRecord{}, puts: map[string]bool{},
 			patches: map[string]bool{}, touched: map[string]bool{}}
+		// What is answered goes first, so that it can be asked again.
+		if err := tx.DeleteRequests(ctx, ad.Requests); err != nil {
+			return err
+		}
 		if err := a.load(ad.Items); err != nil {
 			return err
 		}
@@ -106,9 +110,6 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 			return err
 		}
 		sum = a.sum
-		if err := tx.DeleteRequests(ctx, ad.Requests); err != nil {
-			return err
-		}
 		if !ad.Move {
 			return nil
 		}

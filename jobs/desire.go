@@ -284,6 +284,13 @@ func (a *admission) rename(it *Item, src *SourceRecord, stamp connectors.Stamp, 
 		if err != nil || circle {
 			return renameNone, err
 		}
+		between, err := a.between(old)
+		if err != nil {
+			return renameNone, err
+		}
+		if between {
+			return renameRefused, a.postponeRename(old, next, it, stamp)
+		}
 		return renameDone, a.moveKey(old, it)
 	}
 	return renameRefused, a.refuseRename(old, next, it, stamp)
@@ -329,13 +336,9 @@ func (a *admission) moveKey(old *Row, it *Item) error {
 		next = &Row{RowID: RowID{a.flow.Name, key}, Client: a.flow.Client, Entity: a.flow.Entity, State: Done}
 		a.rows[key] = next
 	}
-	running, err := a.underWay(old)
-	if err != nil {
-		return err
-	}
 	stands := old
 	// A key that was never tried is none under which the record could stand.
-	if old.RenamedFrom != "" && !running && (old.LastAt.IsZero() || old.LastAt.Before(old.OpenSince)) {
+	if old.RenamedFrom != "" {
 		if err := a.loadRows([]string{old.RenamedFrom}); err != nil {
 			return err
 		}

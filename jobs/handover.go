@@ -114,6 +114,39 @@ func (b *settlement) moveLink(from, to EntityKey, o connectors.Outcome, fol Foll
 	return nil
 }
 
+// between reports whether the record may stand under either of two keys: a write
+// that was to give it old's key is under way, or has failed.
+func (a *admission) between(old *Row) (bool, error) {
+	if old.RenamedFrom == "" {
+		return false, nil
+	}
+	running, err := a.underWay(old)
+	tried := !old.LastAt.IsZero() && (old.OpenSince.IsZero() || !old.LastAt.Before(old.OpenSince))
+	return running || tried, err
+}
+
+// postponeRename refuses a change of key that comes too early, and asks for the
+// record again once the change before it has had its time.
+func (a *admission) postponeRename(old, next *Row, it *Item, stamp connectors.Stamp) error {
+	key := it.Pairs[0].Key
+	if err := a.refuseRename(old, next, it, stamp); err != nil {
+		return err
+	}
+	row := a.rows[key]
+	if row == nil || row.Reason != ReasonRenamed || row.State != Dead {
+		return nil
+	}
+	row.LastMessage = clip("the source record has the key " + key + " by now, and is still being given the key " + old.Key +
+		"; it gets the new one when that is over")
+	a.puts[key] = true
+	if !a.flow.CanRefresh {
+		row.LastMessage = clip(row.LastMessage + " and a newer version of it comes")
+		return nil
+	}
+	return a.tx.AddRequests(a.ctx, []Request{{Client: a.flow.SourceClient, Flow: a.flow.Name, SourceID: it.SourceID, Kind: Remap, Key: key,
+		At: a.now, DueAt: a.now.Add(max(a.flow.SettleTime, waitAgain))}})
+}
+
 // circle reports whether the record that has next's key is to move, over
 // however many keys, to old's: such records cannot wait for one another.
 func (a *admission) circle(next, old *Row) (bool, error) {

@@ -219,4 +219,34 @@ var hostileRules = []rule{
 			b.want(key, jobs.Done, jobs.ReasonNone)
 		}
 	}},
+	{"coming too early uses up no attempt, however often", func(b *bench) {
+		b.flow.Retry.MaxAttempts, b.flow.Retry.RetryFor = 2, 0
+		b.admit(b.ev("1", 10, "A", "x"))
+		for range 10 {
+			for _, code := range []string{jobs.CodeSettling, jobs.CodeAbsentOnce} {
+				b.settleWith(jobs.Settlement{Job: b.one(), Flow: b.flow, SentAt: b.at, Served: b.at,
+					Outcome: connectors.Fail(connectors.Transient, code, "m")})
+				b.pass(time.Hour)
+			}
+		}
+		is(b, "tries", b.row("A").Tries, 0)
+		b.one()
+	}},
+	{"waits grow with each failure, and begin anew after a success", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		wait := func() time.Duration {
+			b.settleWith(jobs.Settlement{Job: b.one(), Flow: b.flow, SentAt: b.at, Served: b.at,
+				Outcome: connectors.Fail(connectors.Transient, "connect", "refused")})
+			d := b.row("A").DueAt.Sub(b.at)
+			b.pass(d)
+			return d
+		}
+		for i := range 5 {
+			is(b, "wait", wait(), time.Second<<i)
+		}
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "A", "y"))
+		is(b, "wait after a success", wait(), time.Second)
+	}},
 }

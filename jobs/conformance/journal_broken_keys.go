@@ -235,4 +235,74 @@ var handedKeyRules = []rule{
 		b.settle(jb, applied)
 		is(b, "from", b.row("B").RenamedFrom, "")
 	}},
+	{"a key that changes again while the record is between two keys waits until it has one", func(b *bench) {
+		ctx := context.Background()
+		b.flow.OnRename, b.flow.CanRefresh = "rename", true
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied}) // a target without ids
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		b.settle(b.one(), unknown)
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "C", "x"))
+		b.want("C", jobs.Dead, jobs.ReasonRenamed)
+		ask := func() []jobs.Request {
+			b.Helper()
+			rs, err := b.journal.Requests(ctx, "shop", 10)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return rs
+		}
+		again := b.ev("1", 12, "C", "x")
+		again.Refresh = true
+		is(b, "asked at once", len(ask()), 0)
+		b.pass(2 * time.Minute)
+		if _, err := b.journal.Admit(ctx, jobs.Admission{Flow: b.flow, Items: []jobs.Item{again}, Requests: []int64{ask()[0].ID}}); err != nil {
+			b.Fatal(err)
+		}
+		is(b, "asked again at once", len(ask()), 0)
+		jb := b.one()
+		is(b, "key", jb.Key, "B")
+		b.settle(jb, connectors.Outcome{Class: connectors.Applied})
+		b.pass(2 * time.Minute)
+		again.Observed = b.at
+		if _, err := b.journal.Admit(ctx, jobs.Admission{Flow: b.flow, Items: []jobs.Item{again}, Requests: []int64{ask()[0].ID}}); err != nil {
+			b.Fatal(err)
+		}
+		jb = b.one()
+		is(b, "key", jb.Key, "C")
+		is(b, "from", jb.RenamedFrom, "B")
+		is(b, "requests", len(ask()), 0)
+	}},
+	{"records that swap vacated keys do not wait for one another", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("1", 10, "A", "one"), b.ev("2", 10, "B", "two"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+		}
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "X", "one"))
+		b.pass(time.Second)
+		b.admit(b.ev("2", 11, "A", "two")) // waits until 1 has X
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "B", "one")) // which 2 has until it has A
+		for range 10 {
+			for _, jb := range b.claim() {
+				b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+			}
+			b.pass(2 * time.Minute)
+		}
+		b.want("A", jobs.Done, jobs.ReasonNone)
+		b.want("B", jobs.Done, jobs.ReasonNone)
+	}},
+	{"the version of a key never falls, whoever owns it", func(b *bench) {
+		b.admit(b.ev("1", 20, "A", "one"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("2", 10, "A", "two"))
+		b.admit(b.ev("1", 21))
+		is(b, "body", string(b.one().Body), `{"v":"two"}`)
+		is(b, "version", b.row("A").Desired.Version, int64(20))
+	}},
 }

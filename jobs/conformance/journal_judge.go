@@ -80,7 +80,8 @@ func (h *history) open() bool {
 		if h.heldByRefused(r) {
 			return false // what it was before its record's new key was refused is never sent
 		}
-		return r.State == jobs.Ready || r.State == jobs.Dead && r.Reason != jobs.ReasonRenamed && r.SourceID != ""
+		refused := r.Reason == jobs.ReasonRenamed && !h.renames()
+		return r.State == jobs.Ready || r.State == jobs.Dead && !refused && r.SourceID != ""
 	})
 }
 
@@ -102,7 +103,7 @@ func (h *history) judge() {
 	}
 	for id, bodies := range want {
 		row, ok := rows[id]
-		if ok && row.State == jobs.Dead && row.Reason == jobs.ReasonRenamed {
+		if ok && row.State == jobs.Dead && row.Reason == jobs.ReasonRenamed && !h.renames() {
 			continue // refused, and visible as such
 		}
 		if h.heldByRefused(row) {
