@@ -98,6 +98,7 @@ func TestReplacedFileIsReadFromItsBeginning(t *testing.T) {
 		"moved into place":             func(d *desk) { d.replace("orders.jsonl", long+lines(2001, 2001)) },
 		"written anew in place":        func(d *desk) { d.write("orders.jsonl", "{\"id\":0}\n"+long) },
 		"shorter":                      func(d *desk) { d.write("orders.jsonl", lines(1, 1)) },
+		"cut in half":                  func(d *desk) { d.write("orders.jsonl", lines(1, 1000)) },
 		"same length, moved":           func(d *desk) { d.replace("orders.jsonl", long) },
 		"same length, in place":        func(d *desk) { d.write("orders.jsonl", strings.Replace(long, "{\"id\":1999}", "{\"id\":7777}", 1)) },
 		"emptied":                      func(d *desk) { d.write("orders.jsonl", "") },
@@ -193,6 +194,14 @@ func TestLastCSVLineWaitsForItsLineEnd(t *testing.T) {
 	}
 }
 
+func TestLastCSVLineThatLooksLikeJSONWaits(t *testing.T) {
+	d := newDesk(t, csvStream("o.csv"))
+	d.write("o.csv", "id\n1\n2")
+	d.want(d.round(), "1")
+	d.add("o.csv", "3\n")
+	d.want(d.round(), "23")
+}
+
 func TestLineThatNeverEndsIsMentionedOnce(t *testing.T) {
 	d := newDesk(t, csvStream("o.csv"))
 	d.write("o.csv", "id,price\n1,10.00\n2,12.50")
@@ -282,6 +291,21 @@ func TestNothingOutsideTheFolderIsRead(t *testing.T) {
 			}
 		})
 	}
+	t.Run("link put in place after the look", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.Symlink(filepath.Join(outside, "secret.jsonl"), filepath.Join(dir, "evil.jsonl")); err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = root.Close() }()
+		if f, err := open(root, "evil.jsonl"); err == nil {
+			_ = f.Close()
+			t.Error("opened")
+		}
+	})
 	t.Run("link inside", func(t *testing.T) {
 		d := newDesk(t, func(s *Stream) { s.Path = "current.jsonl" })
 		d.write("2026.jsonl", lines(5, 6))

@@ -204,7 +204,7 @@ func (r *reader) columns(event string) string {
 	case byTime:
 		version = "0::bigint, " + asTime(r.version)
 	case byNumber:
-		version = "t." + quote(r.version.name) + "::bigint, NULL::timestamptz"
+		version = "coalesce(t." + quote(r.version.name) + ", 0)::bigint, NULL::timestamptz"
 	case byXID:
 		version = "t." + quote(r.version.name) + "::text::bigint, NULL::timestamptz"
 	}

@@ -325,6 +325,14 @@ func TestRowsWithoutStampAreReadAndDoNotMoveTheCursor(t *testing.T) {
 	f.same(f.poll(), "")
 }
 
+func TestRowsWithoutVersionLeaveRoomForSmallOnes(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t, "CREATE TABLE s (id int PRIMARY KEY, v bigint); INSERT INTO s VALUES (9, NULL)", func(s *Stream) { s.Version, s.VersionAs = "v", versionNumber })
+	f.same(f.poll(), "9")
+	f.exec("INSERT INTO s VALUES (1, -5), (2, 0)")
+	f.same(f.poll(), "1 2")
+}
+
 func TestRowsWithoutIDBecomeDeadLetters(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t, `CREATE TABLE real (id text, updated_at timestamptz); CREATE VIEW s AS SELECT * FROM real;

@@ -162,6 +162,16 @@ func TestServerThatTurnedReadOnlyIsLeftForTheNewOne(t *testing.T) {
 	b := newBase(t, "CREATE TABLE o (n text PRIMARY KEY)")
 	e := b.entity(func(e *Entity) { e.Table, e.Key = "o", []string{"n"} })
 	b.confirmed(e.Upsert(t.Context(), []connectors.Write{write("A", `{}`, 1)}))
+	one, err := b.in.db.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := b.in.db.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Release()
+	two.Release()
 	// A trigger stands for the old primary: only sessions that it knows are refused.
 	b.exec(`CREATE TABLE old AS SELECT pid FROM pg_stat_activity WHERE application_name = 'syncd erp' AND datname = current_database();
 CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF EXISTS (SELECT FROM old WHERE pid = pg_backend_pid()) THEN RAISE SQLSTATE '25006'; END IF; RETURN NEW; END $$;
@@ -169,6 +179,9 @@ CREATE TRIGGER t BEFORE INSERT ON o FOR EACH ROW EXECUTE FUNCTION f()`)
 	got := e.Upsert(t.Context(), []connectors.Write{write("B", `{}`, 1)})
 	if got[0].Class != connectors.Transient || got[0].Code != "sqlstate_25006" {
 		t.Errorf("got %+v", got[0])
+	}
+	if n := b.rows("SELECT count(*) FROM old"); n != "2" {
+		t.Errorf("%s sessions of before", n)
 	}
 	b.confirmed(e.Upsert(t.Context(), []connectors.Write{write("B", `{}`, 1)}))
 }

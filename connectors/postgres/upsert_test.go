@@ -391,7 +391,9 @@ func TestKeyOnlyTable(t *testing.T) {
 
 func TestConcurrentBatchesInOppositeOrderDoNotDeadlock(t *testing.T) {
 	t.Parallel()
-	b := newBase(t, orders)
+	// A row takes a while, so that the batches meet.
+	b := newBase(t, orders+`; CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+CREATE TRIGGER t BEFORE UPDATE ON erp.orders FOR EACH ROW EXECUTE FUNCTION wait()`)
 	e := b.entity(guarded)
 	batch := func(reverse bool, round int) []connectors.Write {
 		var ws []connectors.Write
@@ -411,7 +413,7 @@ func TestConcurrentBatchesInOppositeOrderDoNotDeadlock(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, reverse := range []bool{false, true} {
 		wg.Go(func() {
-			for round := range 60 {
+			for round := range 12 {
 				for _, o := range e.Upsert(t.Context(), batch(reverse, round)) {
 					if !o.Class.Confirmed() {
 						t.Errorf("%s: %s", brief(o), o.Message)
