@@ -112,6 +112,7 @@ type world struct {
 	engine  jobs.Engine
 	journal *jobs.Journal
 	reload  chan Reload
+	redact  func(string) string
 	daemon  *Daemon
 	stop    context.CancelFunc
 	done    chan error
@@ -162,7 +163,7 @@ func (w *world) flow(name, entity, program, key string) *FlowPlan {
 
 // start sets the daemon going, as after a restart of the process.
 func (w *world) start() {
-	w.daemon = New(w.journal, Options{Log: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})), Grace: 20 * time.Second})
+	w.daemon = New(w.journal, Options{Log: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})), Grace: 20 * time.Second, Redact: w.redact})
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.Context()))
 	w.stop, w.done = stop, make(chan error, 1)
 	go func() { w.done <- w.daemon.Run(ctx, w.plan, w.reload) }()
