@@ -222,3 +222,14 @@ func (j *Journal) Describe() string {
 	}
 	return "postgres://" + net.JoinHostPort(p.Host, strconv.Itoa(p.Port)) + "/" + p.Database + ", schema " + p.Schema
 }
+
+// Unresolved tells whether something that a lenient Load could not read is
+// needed to open the journal.
+func (j *Journal) Unresolved() bool {
+	if !j.postgres {
+		return strings.Contains(j.SQLite.Path, field.Unresolved)
+	}
+	u := j.Postgres.URL()
+	text, err := url.QueryUnescape(u.Reveal())
+	return err != nil || strings.Contains(text, field.Unresolved)
+}

@@ -18,6 +18,10 @@ type Options struct {
 	Path string
 	// Data is the content of the file, if it is not to be read; nil reads Path.
 	Data []byte
+	// Lenient accepts references that cannot be read: for a command that looks at
+	// the journal and calls no client. Config.Unresolved tells whether the
+	// journal itself needs one of them.
+	Lenient bool
 	// Env is the environment, as os.Environ gives it: for settings (SYNCD_…), for references, and for what systemd tells.
 	Env []string
 	// OwnEnv names the SYNCD_ variables that are the command line's own and no settings, such as SYNCD_CONFIG.
@@ -67,7 +71,7 @@ func Load(o Options) (*Config, error) {
 	problems = append(problems, more...)
 
 	dir := filepath.Dir(o.Path)
-	resolver := &field.Resolver{Env: o.Env, Dir: dir}
+	resolver := &field.Resolver{Env: o.Env, Dir: dir, Lenient: o.Lenient}
 	c := &Config{Path: o.Path, Dir: dir, connectors: o.Connectors, now: o.Now, redact: resolver.Redact}
 	if c.now.IsZero() {
 		c.now = time.Now()

@@ -55,9 +55,14 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientS
 		}
 		d.log.Log(context.Background(), level, "breaker changed", "client", cp.Name, "state", to.String(), "why", why.String())
 		d.opts.Observer.Breaker(cp.Name, to.String(), why.String())
+		c.keepBreaker(d.journal, to, why)
 	})
 	for _, s := range stored {
-		if s.Client == cp.Name && s.PausedUntil.After(d.journal.Now()) {
+		switch {
+		case s.Client != cp.Name || !s.PausedUntil.After(d.journal.Now()):
+		case s.Reason == ratelimit.ReasonBreaker:
+			c.breaker.Restore(true, s.PausedUntil, s.Evidence)
+		default:
 			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
 		}
 	}
@@ -68,6 +73,24 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientS
 	}
 	c.source, c.target = c.instance.Source(), c.instance.Target()
 	return c, nil
+}
+
+// keepBreaker stores an opened breaker as the client's pause, so that status and
+// explain show it and a restart begins with the probe, and takes it back when it
+// closes. A pause of the gate is left in place: it says more.
+func (c *client) keepBreaker(j *jobs.Journal, to breaker.State, why breaker.Why) {
+	var p ratelimit.Pause
+	if to == breaker.Open {
+		p = ratelimit.Pause{Until: why.Until, Reason: ratelimit.ReasonBreaker, Evidence: why.String(), Since: c.now()}
+	}
+	if to == breaker.HalfOpen || !c.gate.State(c.now()).Open {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := j.SavePause(ctx, c.name, p); err != nil {
+		c.log.Warn("storing the breaker's state failed", "error", err)
+	}
 }
 
 // watched is the journal as the store of pauses, with an observer beside it.

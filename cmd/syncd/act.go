@@ -70,7 +70,7 @@ func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []
 		}
 		ids = append(ids, id)
 	}
-	c, err := a.load()
+	c, err := a.look()
 	if err != nil {
 		return err
 	}

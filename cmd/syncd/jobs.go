@@ -97,7 +97,7 @@ func (a *app) detail(ctx context.Context, name string) (jobs.Detail, jobs.Surrou
 	if err != nil {
 		return none, sur, time.Time{}, err
 	}
-	c, err := a.load()
+	c, err := a.look()
 	if err != nil {
 		return none, sur, time.Time{}, err
 	}

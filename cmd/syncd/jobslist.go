@@ -97,7 +97,7 @@ func words[T ~string](of []T) string {
 }
 
 func (a *app) jobsList(ctx context.Context, f jobs.Filter) error {
-	c, err := a.load()
+	c, err := a.look()
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ daemon that does not answer on its listen address.`,
 }
 
 func (a *app) status(ctx context.Context) error {
-	c, err := a.load()
+	c, err := a.look()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -100,7 +101,9 @@ func (a *api) read(ctx context.Context, req *httpx.Request) (*httpx.Response, ra
 	if resp.Body == nil {
 		return resp, nil, nil
 	}
-	body, err := parse(resp.Body)
+	// Bytes that are no UTF-8 become U+FFFD: one record's odd character must not
+	// stop its page, and with it the stream.
+	body, err := parse(bytes.ToValidUTF8(resp.Body, []byte("\uFFFD")))
 	if err != nil {
 		return nil, nil, &connectors.Error{Outcome: connectors.Fail(connectors.Transient, "not_json", "%v", err), Err: err}
 	}

@@ -23,6 +23,8 @@ type Resolver struct {
 	Env []string
 	// Dir is the folder that relative paths in ${file:…} start from.
 	Dir string
+	// Lenient puts Unresolved in the place of what cannot be read, for programs that do not use the value.
+	Lenient bool
 
 	known  map[string]resolved
 	values []string // those that came from references, longest first: never to be shown
@@ -73,12 +75,19 @@ func (r *Resolver) reference(text string) (ref string, ok bool) {
 	return ref, refText.MatchString(ref)
 }
 
+// Unresolved stands for a value that a lenient Resolver could not read. It can be
+// a secret as well as an address, and leads nowhere.
+const Unresolved = "https://unresolved.invalid"
+
 // resolve reads what a reference (without ${ and }) names.
 func (r *Resolver) resolve(ref string) (string, error) {
 	if k, ok := r.known[ref]; ok {
 		return k.value, k.err
 	}
 	v, err := r.read(ref)
+	if err != nil && r.Lenient && refText.MatchString(ref) {
+		return Unresolved, nil
+	}
 	if r.known == nil {
 		r.known = map[string]resolved{}
 	}
