@@ -4,7 +4,8 @@
 // A record's fields are Tryton's own. Their types are asked of the server once,
 // so that a mapping writes plain JSON: an amount "12.50", a date "2026-11-29", a
 // many-to-one as an id, a reference, or a text that names one record ("USD").
-// A one-to-many is a list of objects and is brought to be as listed.
+// A one-to-many is a list of objects and is brought to be as listed, in the same
+// write. Sentences of the server are shown without what may be a customer's.
 //
 // The reply's envelope depends on the request's: with exactly the members id,
 // method and params, errors come in an HTTP 200 as [type, details]. Tryton has no
@@ -12,7 +13,7 @@
 // a translated sentence, so a refused create is looked up by key and not by text.
 //
 // A sale's state is part of the record. Buttons that do not apply are passed over
-// in silence, so the state is read back after each. The server does not protect a
+// in silence, so the state is read back in the end. The server does not protect a
 // sale in processing from being written by RPC: that a document is frozen is
 // decided here, by the state that is read before the write.
 //

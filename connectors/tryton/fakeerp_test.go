@@ -46,6 +46,10 @@ type fakeERP struct {
 	// processed counts how often each sale was processed.
 	processed map[int64]int
 	denied    map[string]bool // rights the user lacks, "create sale.sale"
+	// caseless makes "=" compare without regard to case.
+	caseless bool
+	// contexts are those of the calls of models.
+	contexts []map[string]any
 }
 
 // trytonError is a typed exception.
@@ -184,6 +188,7 @@ func (s *fakeERP) call(method string, params []any) (any, error) {
 		return nil, textError("'" + name + "'")
 	}
 	c := &erpCall{s, m, context}
+	s.contexts = append(s.contexts, context)
 	switch verb {
 	case "fields_get":
 		return m.describe(), nil
@@ -272,6 +277,9 @@ func (c *erpCall) matches(r row, domain []any) (bool, error) {
 					have = want
 				}
 			}
+		}
+		if c.caseless {
+			have, want = strings.ToLower(fmt.Sprint(have)), strings.ToLower(fmt.Sprint(want))
 		}
 		if op != "=" || !sameValue(have, want) {
 			return false, nil

@@ -133,7 +133,8 @@ func (e *desk) states() {
 			}
 			o2 := e.is(want, e.update("sale", key, o.Link, fields), "  and changed there")
 			if o2.Class == connectors.Applied {
-				e.is(map[string]connectors.Class{"draft": connectors.Unchanged}[to]+map[string]connectors.Class{"quotation": connectors.Applied}[to], e.advance(key, o.Link, fields), "  and brought to "+to+" again")
+				again := map[string]connectors.Class{"draft": connectors.Unchanged, "quotation": connectors.Applied}[to]
+				e.is(again, e.advance(key, o.Link, fields), "  and brought to "+to+" again")
 			}
 		}
 	}

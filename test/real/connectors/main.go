@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -146,22 +145,5 @@ func (t *trial) erp() error {
 	e.product()
 	e.states()
 	e.refusals()
-	return e.endedSession(set)
-}
-
-// endedSession sends a call with a session that the server no longer knows.
-func (e *desk) endedSession(set *tryton.Settings) error {
-	i, err := set.Open(e.ctx, e.env())
-	if err != nil {
-		return err
-	}
-	defer i.Close() //nolint:errcheck // nothing is left to be lost
-	if f := i.Check(e.ctx, nil, nil); f[0].Problem != "" {
-		return errors.New(f[0].Problem)
-	}
-	resp, err := http.Get(set.URL) // the server still answers
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	return nil
 }
