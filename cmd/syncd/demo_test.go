@@ -32,8 +32,8 @@ func TestDemoEndsWithEveryRecordInTheERPOnce(t *testing.T) {
 
 func TestDemoOfMuchTradeCatchesUp(t *testing.T) {
 	t.Parallel()
-	d := audited(t, call(t, t.TempDir(), nil, "demo", "--for", "5s", "--changes", "200", "--seed", "202", "--json"))
-	if d.Seed != 202 || d.Audit.Expected < 300 {
+	d := audited(t, call(t, t.TempDir(), nil, "demo", "--for", "5s", "--changes", "100", "--seed", "202", "--json"))
+	if d.Seed != 202 || d.Audit.Expected < 150 {
 		t.Errorf("seed %d, %d records", d.Seed, d.Audit.Expected)
 	}
 }

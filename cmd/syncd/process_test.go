@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait for a process; it is only used up when a test fails.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // process is a syncd that runs beside the test.
 type process struct {

@@ -19,10 +19,10 @@ import (
 
 // seeded is one job in each place where a job can stand, as the flows of the
 // scripts have them: orders can be read again at their source, files cannot.
-// Ages are hours and half a minute, so that a slow run shows the same.
+// Ages are days and a half, so that a slow run shows the same.
 func seeded(now time.Time) []jobs.Row {
-	ago := func(hours int) time.Time { return now.Add(-time.Duration(hours)*time.Hour - 30*time.Second) }
-	later := now.Add(5*time.Hour + 30*time.Second)
+	ago := func(days int) time.Time { return now.Add(-time.Duration(24*days+12) * time.Hour) }
+	later := now.Add(5 * 24 * time.Hour)
 	var rows []jobs.Row
 	row := func(flow, key string, state jobs.State, reason jobs.Reason, set func(*jobs.Row)) {
 		r := jobs.Row{RowID: jobs.RowID{Flow: flow, Key: key}, Client: "erp", Entity: "order", SourceID: "src-" + key,
@@ -106,8 +106,8 @@ func seed(path string, what []string) error {
 	return e.Update(ctx, func(tx jobs.Tx) error {
 		now := e.Now()
 		has := func(word string) bool { return slices.Contains(what, word) }
-		erp := jobs.ClientState{Client: "erp", PausedUntil: now.Add(9*time.Hour + 30*time.Second), Reason: "suspended", Evidence: "credentials refused: http_401", Since: now.Add(-time.Hour)}
-		shop := jobs.ClientState{Client: "shop", PausedUntil: now.Add(7*time.Hour + 30*time.Second), Reason: "throttled", Evidence: "429 Retry-After: 25200", Since: now.Add(-time.Hour)}
+		erp := jobs.ClientState{Client: "erp", PausedUntil: now.Add(9 * 24 * time.Hour), Reason: "suspended", Evidence: "credentials refused: http_401", Since: now.Add(-time.Hour)}
+		shop := jobs.ClientState{Client: "shop", PausedUntil: now.Add(7 * 24 * time.Hour), Reason: "throttled", Evidence: "429 Retry-After: 25200", Since: now.Add(-time.Hour)}
 		var errs []error
 		switch {
 		case has("many"):
@@ -147,7 +147,7 @@ func seedAll(ctx context.Context, tx jobs.Tx, now time.Time) error {
 			{RowID: id, Number: 3, Generation: 2, At: now.Add(-3 * time.Hour), Class: connectors.Invalid, Code: "http_422", Message: "price must not be negative"},
 		}),
 		tx.PutContender(ctx, jobs.Contender{RowID: id, SourceID: "src-other", Since: now, Hash: []byte{2}, Body: json.RawMessage(`{}`)}),
-		tx.AddClaim(ctx, jobs.Claim{ID: "c1", Client: "erp", Owner: "somebody", At: now.Add(-2*time.Hour - 30*time.Second), Open: 1,
+		tx.AddClaim(ctx, jobs.Claim{ID: "c1", Client: "erp", Owner: "somebody", At: now.Add(-60 * time.Hour), Open: 1,
 			Jobs: []jobs.ClaimedJob{{RowID: jobs.RowID{Flow: "orders", Key: "running"}, Generation: 2, Attempt: 4}}}))
 }
 
