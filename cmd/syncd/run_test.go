@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -237,6 +238,11 @@ func TestStopWhileStillStartingIsGraceful(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	if code := p.wait(); code != 0 {
 		t.Fatalf("exit code %d, want 0; log: %s", code, p.log())
+	}
+	for line := range strings.Lines(p.log()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("with --json the log has the line %s", line)
+		}
 	}
 }
 
