@@ -148,6 +148,8 @@ func (o *office) finish() {
 
 // sale tells in short what is held under a key.
 func (s *fakeERP) sale(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []string
 	for id, r := range s.tables["sale.sale"] {
 		if r["web_id"] != key {
@@ -168,6 +170,8 @@ func (s *fakeERP) sale(key string) string {
 }
 
 func (s *fakeERP) party(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []string
 	for _, r := range s.tables["party.party"] {
 		if r["code"] != key {
@@ -187,6 +191,8 @@ func (s *fakeERP) party(key string) string {
 }
 
 func (s *fakeERP) product(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []string
 	c := &erpCall{s, s.models["product.product"], map[string]any{"active_test": false}}
 	for _, r := range s.tables["product.product"] {
@@ -261,47 +267,61 @@ func allTroubles() []trouble {
 	)
 }
 
+// counter counts requests.
+type counter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counter) add() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	return c.n
+}
+
+func (c *counter) get() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
 // run plays a history with trouble at the n-th request, and returns how many
 // requests there were.
 func (o *office) run(versions []string, tr trouble, n int) (requests int) {
-	count := 0
-	met := false
-	var mu sync.Mutex
-	o.front.Next(tr.fault, func(*http.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		count++
-		met = met || count == n
-		return count == n && tr.fault.Name != ""
-	})
-	at := func(err error) func(string) error {
+	var count counter
+	o.front.Next(tr.fault, func(*http.Request) bool { return count.add() == n && tr.fault.Name != "" })
+	once := func(err error) func(string) error {
+		if err == nil {
+			return nil
+		}
 		done := false
 		return func(string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if count != n || done || err == nil {
+			if count.get() != n || done {
 				return nil
 			}
 			done = true
 			return err
 		}
 	}
-	o.erp.before, o.erp.after = at(tr.before), at(tr.after)
+	o.erp.mu.Lock()
+	o.erp.before, o.erp.after = once(tr.before), once(tr.after)
+	o.erp.mu.Unlock()
 	for _, v := range versions {
 		o.want(v)
 		for range 12 {
 			if o.row.State != jobs.Ready {
 				break
 			}
-			before := met
-			o.attempt(func() bool { return tr.lost && met && !before })
+			before := count.get()
+			o.attempt(func() bool { return tr.lost && before < n && count.get() >= n })
 		}
 		if o.row.State != jobs.Done {
 			o.t.Errorf("a version did not come to its end")
 		}
 	}
 	o.front.Calm()
-	return count
+	return count.get()
 }
 
 // Whatever happens to whichever request, the ERP ends with the record once, as
