@@ -38,7 +38,7 @@ func TestPausedSourceIsPulledByNoFlow(t *testing.T) {
 		w.plan.Flows["second"] = w.flow("second", "party", `.`, `.key`)
 		w.plan.Flows["second"].Every = 7 * time.Second
 		w.start()
-		w.pass(20 * time.Second)
+		w.pass(15500 * time.Millisecond)
 		w.shop.failing(&connectors.Error{Outcome: connectors.Outcome{Class: connectors.Throttled, Code: "http_429", RetryAfter: 10 * time.Minute}})
 		w.pass(2 * time.Second) // one of them is refused
 		w.shop.failing(nil)

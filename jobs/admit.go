@@ -309,7 +309,7 @@ func (a *admission) item(it *Item) error {
 	case renameRefused:
 		// Both keys stay this record's, so that the refusal is not forgotten.
 		keys = append(keys, a.realKeys(old, it.SourceID)...)
-		if err := a.mapsAgain(old, it, stamp); err != nil {
+		if err := a.letGo(old, keys, it, stamp); err != nil {
 			return err
 		}
 	default:
@@ -330,10 +330,12 @@ func (a *admission) item(it *Item) error {
 	return nil
 }
 
-// mapsAgain ends the dead letter of a source record that could not be mapped.
-func (a *admission) mapsAgain(keys []string, it *Item, stamp connectors.Stamp) error {
-	for _, k := range keys {
-		if row := a.rows[k]; row != nil && row.Unmapped() {
+// letGo ends the dead letters of a source record that maps again, and has another
+// key than the one that was refused before.
+func (a *admission) letGo(old, keys []string, it *Item, stamp connectors.Stamp) error {
+	for _, k := range old {
+		row := a.rows[k]
+		if row != nil && (row.Unmapped() || row.Reason == ReasonRenamed) && !slices.Contains(keys, k) {
 			if err := a.vanish(k, it, stamp); err != nil {
 				return err
 			}

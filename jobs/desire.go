@@ -277,8 +277,11 @@ func (a *admission) rename(it *Item, src *SourceRecord, stamp connectors.Stamp, 
 		return renameNone, err
 	}
 	if a.flow.OnRename == "rename" {
-		if next != nil && (next.Applied() || next.Unresolved() || (next.SourceID != "" && next.SourceID != src.ID)) {
-			return renameNone, nil
+		if next != nil {
+			there, err := a.mayStand(next)
+			if err != nil || there || (next.SourceID != "" && next.SourceID != src.ID) {
+				return renameNone, err
+			}
 		}
 		circle, err := a.circle(next, old)
 		if err != nil || circle {
@@ -298,6 +301,11 @@ func (a *admission) rename(it *Item, src *SourceRecord, stamp connectors.Stamp, 
 
 // mayStand reports whether the target holds, or may come to hold, the row's record.
 func (a *admission) mayStand(row *Row) (bool, error) {
+	// What stands under a key that a record is still to leave is that record.
+	heir, err := a.heir(row)
+	if err != nil || heir != nil {
+		return false, err
+	}
 	if row.Applied() || row.Unresolved() {
 		return true, nil
 	}

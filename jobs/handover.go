@@ -121,8 +121,13 @@ func (a *admission) between(old *Row) (bool, error) {
 		return false, nil
 	}
 	running, err := a.underWay(old)
-	tried := !old.LastAt.IsZero() && (old.OpenSince.IsZero() || !old.LastAt.Before(old.OpenSince))
-	return running || tried, err
+	if err != nil || running {
+		return running, err
+	}
+	as, err := a.tx.Attempts(a.ctx, old.RowID, 20)
+	return slices.ContainsFunc(as, func(t Attempt) bool {
+		return t.Class != connectors.Expired && !t.At.Before(old.OpenSince) // one that was too old was not sent
+	}), err
 }
 
 // postponeRename refuses a change of key that comes too early, and asks for the
@@ -147,17 +152,30 @@ func (a *admission) postponeRename(old, next *Row, it *Item, stamp connectors.St
 		At: a.now, DueAt: a.now.Add(max(a.flow.SettleTime, waitAgain))}})
 }
 
+// heir is the row to which the record that had row's key is still to move; nil
+// when there is none.
+func (a *admission) heir(row *Row) (*Row, error) {
+	id, ok := row.movedTo()
+	if !ok {
+		return nil, nil
+	}
+	if err := a.loadRows([]string{id.Key}); err != nil {
+		return nil, err
+	}
+	if heir := a.rows[id.Key]; heir != nil && heir.inherits(row) {
+		return heir, nil
+	}
+	return nil, nil
+}
+
 // circle reports whether the record that has next's key is to move, over
 // however many keys, to old's: such records cannot wait for one another.
 func (a *admission) circle(next, old *Row) (bool, error) {
-	for seen := []string{}; next != nil && next.WaitKey != "" && !slices.Contains(seen, next.Key); {
+	for seen := []string{}; next != nil && !slices.Contains(seen, next.Key); {
 		seen = append(seen, next.Key)
-		if err := a.loadRows([]string{next.WaitKey}); err != nil {
-			return false, err
-		}
-		heir := a.rows[next.WaitKey]
-		if heir == nil || !heir.inherits(next) || heir == old && old.RenamedFrom == next.Key && len(seen) == 1 {
-			return false, nil
+		heir, err := a.heir(next)
+		if err != nil || heir == nil || heir == old && len(seen) == 1 {
+			return false, err // or the record only goes back
 		}
 		if heir == old {
 			return true, nil

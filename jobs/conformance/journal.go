@@ -131,6 +131,15 @@ func (b *bench) row(key string) *jobs.Row {
 	return &d.Row
 }
 
+func (b *bench) link(key string) string {
+	b.Helper()
+	d, _, err := b.journal.Get(context.Background(), jobs.RowID{Flow: "orders", Key: key})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d.Link
+}
+
 func (b *bench) want(key string, st jobs.State, why jobs.Reason) *jobs.Row {
 	b.Helper()
 	r := b.row(key)

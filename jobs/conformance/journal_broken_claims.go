@@ -249,4 +249,15 @@ var hostileRules = []rule{
 		b.admit(b.ev("1", 11, "A", "y"))
 		is(b, "wait after a success", wait(), time.Second)
 	}},
+	{"a settlement under another daemon's name changes nothing", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		jb := b.one()
+		other := jobs.New(b.engine, jobs.Options{Owner: "another"})
+		out, err := other.Settle(context.Background(), "erp", []jobs.Settlement{{Job: jb, Flow: b.flow, Outcome: applied, SentAt: b.at}})
+		if err != nil || !out[0].Fenced {
+			b.Fatalf("settled %+v, %v", out, err)
+		}
+		is(b, "attempt", b.row("A").Attempt, int64(0))
+		is(b, "fenced", b.settle(jb, applied).Fenced, false)
+	}},
 }

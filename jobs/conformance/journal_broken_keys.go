@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"syncd/connectors"
@@ -304,5 +306,96 @@ var handedKeyRules = []rule{
 		b.admit(b.ev("1", 21))
 		is(b, "body", string(b.one().Body), `{"v":"two"}`)
 		is(b, "version", b.row("A").Desired.Version, int64(20))
+	}},
+	{"a key under which another record's create is under way is not taken by a renaming", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("2", 10, "B", "two"))
+		jb := b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("2", 11), b.ev("1", 11, "B", "one"))
+		b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `8`})
+		is(b, "link", b.link("B"), `8`)
+		is(b, "link", b.link("A"), `7`)
+		for _, jb := range b.claim() {
+			if jb.Key == "A" {
+				is(b, "removal", jb.Write(b.flow).Removal, connectors.Delete)
+			}
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied})
+		}
+		b.want("B", jobs.Done, jobs.ReasonNone)
+		b.body("B", "one")
+	}},
+	{"a record that is gone between two keys is removed under the old one", func(b *bench) {
+		for _, bad := range []bool{false, true} {
+			b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+			src, from, to := fmt.Sprint("s", bad), fmt.Sprint("A", bad), fmt.Sprint("B", bad)
+			b.admit(b.ev(src, 10, from, "x"))
+			jb := b.one()
+			b.pass(time.Second)
+			b.admit(b.ev(src, 11, to, "x"))
+			if bad {
+				it := b.ev(src, 11)
+				it.Problem, it.Raw = "cannot be mapped", json.RawMessage(`1`)
+				b.admit(it)
+			}
+			b.pass(time.Second)
+			gone := b.ev(src, 0)
+			gone.Gone = true
+			b.admit(gone)
+			b.settle(jb, applied)
+			next := b.one()
+			is(b, "removal of "+next.Key, next.Write(b.flow).Removal, connectors.Delete)
+			is(b, "link", next.Link, `7`)
+			b.settle(next, connectors.Outcome{Class: connectors.Applied})
+		}
+	}},
+	{"a refused key is let go when the record has another one", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "C", "x"))
+		b.want("C", jobs.Dead, jobs.ReasonRenamed)
+		is(b, "B", b.row("B").State, jobs.Done)
+		b.pass(time.Second)
+		b.admit(b.ev("2", 10, "B", "y"))
+		is(b, "key", b.one().Key, "B")
+	}},
+	{"a record that was given up between two keys does not come back for one that another has by now", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("1", 10, "A", "one"))
+		jb := b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "one"))
+		b.settle(jb, connectors.Fail(connectors.Transient, "connect", "refused")) // A was never made
+		b.pass(time.Second)
+		gone := b.ev("1", 0)
+		gone.Gone = true
+		b.admit(gone)
+		b.admit(b.ev("2", 10, "A", "two"))
+		b.apply()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "B", "one again"))
+		jb = b.one()
+		is(b, "key", jb.Key, "B")
+		is(b, "from", jb.RenamedFrom, "")
+	}},
+	{"a record that waited for a key and goes elsewhere takes nothing of the one that leaves it", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		b.admit(b.ev("1", 10, "A", "one"))
+		jb := b.one()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "one"), b.ev("2", 11, "A", "two"))
+		b.pass(time.Second)
+		b.admit(b.ev("2", 12, "C", "two"))
+		b.settle(jb, applied)
+		is(b, "link of B", b.link("B"), `7`)
+		is(b, "link of C", b.link("C"), "")
+		is(b, "from", b.row("C").RenamedFrom, "")
+		is(b, "jobs", len(b.claim()), 2)
 	}},
 }

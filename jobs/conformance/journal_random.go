@@ -109,6 +109,11 @@ func newHistory(t *rapid.T, s *stage) *history {
 		f.OnDelete = rapid.SampledFrom([]string{"ignore", "delete"}).Draw(t, "on_delete")
 		f.OnRename = rapid.SampledFrom([]string{"recreate", "rename", "refuse"}).Draw(t, "on_rename")
 	}
+	if f.OnRename == "rename" {
+		// What is left in the target under its old key, because it is too old to be
+		// sent or because deletions are ignored, is for a person to move.
+		f.MaxAge, f.OnDelete = 0, "delete"
+	}
 	for _, name := range []string{"a", "b"}[:1+btoi(two)] {
 		g := f
 		g.Name = fmt.Sprint(name, "-", s.n)
