@@ -30,6 +30,7 @@ func TestValuesAreSentAsTheServerWantsThem(t *testing.T) {
 		{"decimal null", "product", "list_price", `null`, `null`},
 		{"no decimal", "product", "list_price", `"free"`, "field: field list_price of product.template must be a decimal number; correct the flow's map"},
 		{"a fraction", "product", "list_price", `"1/3"`, "field: field list_price of product.template must be a decimal number; correct the flow's map"},
+		{"a large exponent", "product", "list_price", `1e100`, "field: field list_price of product.template must be a decimal number; correct the flow's map"},
 		{"an enormous exponent", "product", "list_price", `1e999999999`, "field: field list_price of product.template must be a decimal number; correct the flow's map"},
 		{"whole number", "party", "staff", `3.0`, `3`},
 		{"no whole number", "party", "staff", `3.5`, "field: field staff of party.party must be a whole number; correct the flow's map"},
