@@ -301,7 +301,7 @@ func TestFailingSourceKeepsItsCursorAndIsReadOnAfterwards(t *testing.T) {
 		w.shop.failing(connectors.Errorf(connectors.Transient, "http_503", "down"))
 		w.shop.put("2", 1, `{"key":"B"}`)
 		w.pass(10 * time.Minute)
-		before := w.shop.pulls
+		before := w.shop.pulled()
 		if before > 60 {
 			t.Errorf("%d pulls of a failing source in ten minutes: that is a hot loop", before)
 		}

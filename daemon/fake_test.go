@@ -46,6 +46,13 @@ func (s *shop) failing(err error) {
 	s.fail = err
 }
 
+// pulled is how often a page was asked for.
+func (s *shop) pulled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pulls
+}
+
 func (s *shop) Pull(_ context.Context, req connectors.PullRequest) (connectors.Page, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

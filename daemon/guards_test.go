@@ -42,13 +42,13 @@ func TestPausedSourceIsPulledByNoFlow(t *testing.T) {
 		w.shop.failing(&connectors.Error{Outcome: connectors.Outcome{Class: connectors.Throttled, Code: "http_429", RetryAfter: 10 * time.Minute}})
 		w.pass(2 * time.Second) // one of them is refused
 		w.shop.failing(nil)
-		before := w.shop.pulls
+		before := w.shop.pulled()
 		w.pass(9 * time.Minute)
-		if n := w.shop.pulls - before; n > 0 {
+		if n := w.shop.pulled() - before; n > 0 {
 			t.Fatalf("%d pulls of a paused source", n)
 		}
 		w.pass(2 * time.Minute)
-		if w.shop.pulls == before {
+		if w.shop.pulled() == before {
 			t.Fatal("it is not pulled after the pause")
 		}
 	})

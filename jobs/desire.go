@@ -279,7 +279,7 @@ func (a *admission) rename(it *Item, src *SourceRecord, stamp connectors.Stamp, 
 	if a.flow.OnRename == "rename" {
 		if next != nil {
 			there, err := a.mayStand(next)
-			if err != nil || there || (next.SourceID != "" && next.SourceID != src.ID) {
+			if err != nil || there || next.Applied() || next.Unresolved() || (next.SourceID != "" && next.SourceID != src.ID) {
 				return renameNone, err
 			}
 		}
@@ -402,7 +402,7 @@ func (a *admission) refuseRename(old, next *Row, it *Item, stamp connectors.Stam
 		a.sum.Unchanged++
 		return nil
 	}
-	next.SourceID, next.RenamedFrom = it.SourceID, old.Key
+	next.SourceID, next.RenamedFrom = it.SourceID, ""
 	next.take(stamp, it)
 	next.Generation++
 	next.Hash, next.Body, next.Gone = hash, p.Body, false

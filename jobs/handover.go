@@ -20,17 +20,23 @@ func (r *Row) movedTo() (RowID, bool) {
 }
 
 // heir is the row to which the record that had row's key is still to move; nil
-// when there is none.
+// when there is none. If the move was given up, whatever stands under the key is
+// row's from now on.
 func (b *settlement) heir(row *Row) (*Row, error) {
 	id, ok := row.movedTo()
 	if !ok {
 		return nil, nil
 	}
 	heir, err := b.row(id)
-	if err != nil || heir == nil || !heir.inherits(row) {
+	if err != nil || heir == nil || heir.RenamedFrom != row.Key {
 		return nil, err
 	}
-	return heir, nil
+	if heir.inherits(row) {
+		return heir, nil
+	}
+	heir.RenamedFrom = ""
+	b.patches = append(b.patches, *heir)
+	return nil, nil
 }
 
 // row returns a row as it is by now; nil when there is none.
@@ -126,7 +132,7 @@ func (a *admission) between(old *Row) (bool, error) {
 	}
 	as, err := a.tx.Attempts(a.ctx, old.RowID, 20)
 	return slices.ContainsFunc(as, func(t Attempt) bool {
-		return t.Class != connectors.Expired && !t.At.Before(old.OpenSince) // one that was too old was not sent
+		return t.Class != connectors.Expired // one that was too old was not sent
 	}), err
 }
 
