@@ -113,7 +113,8 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		if !ad.Move {
 			return nil
 		}
-		fs.PageStarts, fs.Suspect, fs.ReadAt = 0, "", a.now
+		fs.PageStarts, fs.Suspect = 0, ""
+		fs.ReadAt, fs.Failing = a.now, Failing{}
 		if !cursorsEqual(fs.Cursor, ad.Next) {
 			fs.Cursor, fs.MovedAt = ad.Next, a.now
 		}

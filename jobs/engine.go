@@ -117,8 +117,11 @@ type Tx interface {
 	// Counts counts rows by flow, state, reason and class; done rows without a
 	// reason, which are most, by flow alone.
 	Counts(ctx context.Context, now time.Time) ([]Count, error)
-	// Meta returns the journal's own facts: "epoch", "created_at", "schema".
+	// Meta returns the journal's own facts: "epoch", "created_at", "schema", and
+	// what PutMeta wrote.
 	Meta(ctx context.Context) (map[string]string, error)
+	// PutMeta writes one of the journal's own facts; name and value are plain words.
+	PutMeta(ctx context.Context, name, value string) error
 }
 
 // Filter chooses rows. Empty fields match everything.

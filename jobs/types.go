@@ -192,8 +192,21 @@ type FlowState struct {
 	Suspect string
 	// MovedAt is when the cursor last moved.
 	MovedAt time.Time
-	// ReadAt is when a page was last admitted, moved or not.
+	// ReadAt is when the source was last read well, with or without anything new;
+	// while there is nothing new it may lag by ReadingNoted.
 	ReadAt time.Time
+	// Failing says since when and why reading fails.
+	Failing Failing
+}
+
+// Failing is trouble with reading a stream. It is zero while reading works.
+type Failing struct {
+	// Since is when the first reading after the last good one failed.
+	Since time.Time
+	// Class, Code and Message tell the newest failure; Class is "" for one that no
+	// source caused.
+	Class         connectors.Class
+	Code, Message string
 }
 
 // Claim is the durable record of intent of one batch: it is written before the

@@ -31,7 +31,8 @@ var flowSentences = []sentence{
 	{"a flow's state comes back as it was saved", func(t *engineTest) {
 		want := []jobs.FlowState{
 			{Flow: "a", Cursor: json.RawMessage(`{"after": 12345678901234567890, "at":"2026-11-29T12:00:00.10Z"}`), Epoch: 1 << 60, PageStarts: 3,
-				Suspect: "gid\x00://\xff", MovedAt: noon, ReadAt: noon.Add(time.Microsecond)},
+				Suspect: "gid\x00://\xff", MovedAt: noon, ReadAt: noon.Add(time.Microsecond),
+				Failing: jobs.Failing{Since: noon.Add(time.Second), Class: connectors.Transient, Code: "http_503", Message: "not now"}},
 			{Flow: "b"},
 		}
 		t.update(func(ctx context.Context, tx jobs.Tx) error {
@@ -46,7 +47,7 @@ var flowSentences = []sentence{
 		if got := t.flows()[1].Cursor; got != nil {
 			t.Errorf("a cursor that was never set is %q, want nil", got)
 		}
-		want[0].Cursor = nil
+		want[0].Cursor, want[0].Failing = nil, jobs.Failing{}
 		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.SaveFlow(ctx, want[0]) })
 		t.same("the flows after the cursor was taken back", t.flows(), want)
 	}},
@@ -148,11 +149,23 @@ var flowSentences = []sentence{
 			if len(m["epoch"]) < 20 {
 				t.Errorf("epoch is %q, want something nobody else has", m["epoch"])
 			}
-			if m["schema"] != "1" {
-				t.Errorf("schema is %q, want 1", m["schema"])
+			if m["schema"] != "2" {
+				t.Errorf("schema is %q, want 2", m["schema"])
 			}
 			return err
 		})
+	}},
+	{"a fact of the journal's own is as it was written last", func(t *engineTest) {
+		for _, value := range []string{"one", "two"} {
+			t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.PutMeta(ctx, "probed_at", value) })
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				m, err := tx.Meta(ctx)
+				if m["probed_at"] != value || m["epoch"] == "" {
+					t.Errorf("the facts are %v, want probed_at %s beside the others", m, value)
+				}
+				return err
+			})
+		}
 	}},
 	{"empty batches do nothing", func(t *engineTest) {
 		t.put(plain("A"))

@@ -16,12 +16,14 @@ import (
 func readFlow(rows pgx.Rows) (jobs.FlowState, error) {
 	var s jobs.FlowState
 	var cursor *string
-	var moved, read pgtype.Timestamptz
-	if err := rows.Scan(&s.Flow, &cursor, &s.Epoch, &s.PageStarts, &s.Suspect, &moved, &read); err != nil {
+	var moved, read, failing pgtype.Timestamptz
+	if err := rows.Scan(&s.Flow, &cursor, &s.Epoch, &s.PageStarts, &s.Suspect, &moved, &read,
+		&failing, &s.Failing.Class, &s.Failing.Code, &s.Failing.Message); err != nil {
 		return s, err
 	}
 	var in stored.ReadIDs
 	s.Flow, s.Suspect, s.MovedAt, s.ReadAt = in.ID(s.Flow), in.ID(s.Suspect), moment(moved), moment(read)
+	s.Failing.Since = moment(failing)
 	if cursor != nil {
 		s.Cursor = json.RawMessage(in.ID(*cursor))
 	}
@@ -76,7 +78,8 @@ func (t *tx) SaveFlow(ctx context.Context, s jobs.FlowState) error {
 		text := stored.ID(string(s.Cursor))
 		cursor = &text
 	}
-	_, err := t.exec(ctx, t.q.flowSave, stored.ID(s.Flow), cursor, s.Epoch, int32(s.PageStarts), stored.ID(s.Suspect), stamp(s.MovedAt), stamp(s.ReadAt))
+	_, err := t.exec(ctx, t.q.flowSave, stored.ID(s.Flow), cursor, s.Epoch, int32(s.PageStarts), stored.ID(s.Suspect), stamp(s.MovedAt), stamp(s.ReadAt),
+		stamp(s.Failing.Since), string(s.Failing.Class), stored.Message(s.Failing.Code), stored.Message(s.Failing.Message))
 	if err != nil {
 		return fmt.Errorf("store the state of flow %s: %w", s.Flow, err)
 	}

@@ -114,3 +114,11 @@ func (t *tx) Meta(ctx context.Context) (map[string]string, error) {
 	}
 	return out, nil
 }
+
+// PutMeta implements jobs.Tx.
+func (t *tx) PutMeta(ctx context.Context, name, value string) error {
+	if _, err := t.exec(ctx, t.q.metaPut, name, value); err != nil {
+		return fmt.Errorf("write the journal's own fact %s: %w", name, err)
+	}
+	return nil
+}

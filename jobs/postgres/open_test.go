@@ -117,7 +117,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{name: "no journal for a command", dsn: fresh, is: jobs.ErrAbsent,
 			says: "open the journal: journal: there is none yet in schema syncd of this database; `syncd run` makes it when it starts for the first time"},
 		{name: "a newer journal", dsn: old, prepare: `INSERT INTO syncd.goose_db_version (version_id, is_applied) VALUES (7, true)`, o: daemon, is: jobs.ErrNewer,
-			says: "open the journal: journal: written by a newer version of syncd: schema syncd is version 7 and this syncd knows up to 1; install the newer syncd again"},
+			says: "open the journal: journal: written by a newer version of syncd: schema syncd is version 7 and this syncd knows up to 2; install the newer syncd again"},
 		{name: "an older journal for a command", dsn: old, prepare: `DELETE FROM syncd.goose_db_version WHERE version_id > 0`, is: jobs.ErrAbsent,
 			says: "open the journal: journal: there is none yet in schema syncd"},
 		{name: "a role that may make no schema", dsn: fresh, o: daemon,

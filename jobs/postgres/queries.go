@@ -43,7 +43,7 @@ type queries struct {
 	attemptsAdd, attempts                     string
 	requestsAdd, requests, requestPostpone    string
 	requestsDelete, clients, clientPut        string
-	counts, meta                              string
+	counts, meta, metaPut                     string
 
 	leaseLook, leaseTake, leaseRenew, leaseRelease, leaseHold string
 }
@@ -66,7 +66,7 @@ func (q *queries) all() []*string {
 		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
-		&q.clients, &q.clientPut, &q.counts, &q.meta,
+		&q.clients, &q.clientPut, &q.counts, &q.meta, &q.metaPut,
 		&q.leaseLook, &q.leaseTake, &q.leaseRenew, &q.leaseRelease, &q.leaseHold}
 }
 
@@ -132,18 +132,22 @@ func (q *queries) overRows() {
 	q.counts = `SELECT flow, state, reason, CASE WHEN state = 'done' AND reason = '' THEN '' ELSE last_class END, count(*),
 		min(open_since) FILTER (WHERE state <> 'done'), min(due_at) FILTER (WHERE state <> 'done' AND due_at > '-infinity'),
 		count(*) FILTER (WHERE state = 'ready' AND due_at <= $1), count(unresolved_at) FROM {s}.jobs GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`
+	q.metaPut = `INSERT INTO {s}.meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	q.meta = `SELECT name, value FROM {s}.meta UNION ALL SELECT 'schema', max(version_id)::text FROM {s}.` + versionTable
 }
 
 func (q *queries) overFlows() {
-	const flow = `SELECT flow, cursor, epoch, page_starts, suspect, moved_at, read_at FROM {s}.cursors`
+	const flow = `SELECT flow, cursor, epoch, page_starts, suspect, moved_at, read_at,
+		failing_since, fail_class, fail_code, fail_message FROM {s}.cursors`
 	q.flows = flow + ` ORDER BY flow`
 	q.flow = flow + ` WHERE flow = $1`
 	q.flowHeld = q.flow + ` FOR NO KEY UPDATE`
 	q.flowMake = `INSERT INTO {s}.cursors (flow, epoch, page_starts, suspect) VALUES ($1, 0, 0, '') ON CONFLICT DO NOTHING`
-	q.flowSave = `INSERT INTO {s}.cursors (flow, cursor, epoch, page_starts, suspect, moved_at, read_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	q.flowSave = `INSERT INTO {s}.cursors (flow, cursor, epoch, page_starts, suspect, moved_at, read_at,
+		failing_since, fail_class, fail_code, fail_message) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (flow) DO UPDATE SET cursor = excluded.cursor, epoch = excluded.epoch, page_starts = excluded.page_starts,
-		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at`
+		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at, failing_since = excluded.failing_since,
+		fail_class = excluded.fail_class, fail_code = excluded.fail_code, fail_message = excluded.fail_message`
 	q.sources = "SELECT x.* " + found("id, epoch, version, observed, gone, keys", "{s}.sources", "x.flow = $1 AND x.id = k.id", "", 2, "id")
 	q.sourcesPut = `INSERT INTO {s}.sources (flow, id, epoch, version, observed, gone, keys)
 		SELECT $1, * FROM unnest($2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::bool[], $7::text[])

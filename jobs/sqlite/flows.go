@@ -10,12 +10,14 @@ import (
 	"syncd/jobs/internal/stored"
 )
 
-const flowColumns = `flow, cursor, epoch, page_starts, suspect, moved_at, read_at`
+const flowColumns = `flow, cursor, epoch, page_starts, suspect, moved_at, read_at,
+	failing_since, fail_class, fail_code, fail_message`
 
 func readFlow(v row) (jobs.FlowState, error) {
 	var in stored.ReadIDs
 	s := jobs.FlowState{Flow: in.ID(v.text(0)), Epoch: v.int(2), PageStarts: int(v.int(3)), Suspect: in.ID(v.text(4)),
-		MovedAt: v.time(5), ReadAt: v.time(6)}
+		MovedAt: v.time(5), ReadAt: v.time(6),
+		Failing: jobs.Failing{Since: v.time(7), Class: connectors.Class(v.text(8)), Code: v.text(9), Message: v.text(10)}}
 	if v[1] != nil {
 		s.Cursor = json.RawMessage(in.ID(v.text(1)))
 	}
@@ -47,10 +49,12 @@ func (t *tx) SaveFlow(ctx context.Context, s jobs.FlowState) error {
 	if s.Cursor != nil {
 		cursor = id(string(s.Cursor))
 	}
-	_, err := t.exec(ctx, `INSERT INTO cursors (`+flowColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)
+	_, err := t.exec(ctx, `INSERT INTO cursors (`+flowColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (flow) DO UPDATE SET cursor = excluded.cursor, epoch = excluded.epoch, page_starts = excluded.page_starts,
-		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at`,
-		id(s.Flow), cursor, s.Epoch, int64(s.PageStarts), id(s.Suspect), stamp(s.MovedAt), stamp(s.ReadAt))
+		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at, failing_since = excluded.failing_since,
+		fail_class = excluded.fail_class, fail_code = excluded.fail_code, fail_message = excluded.fail_message`,
+		id(s.Flow), cursor, s.Epoch, int64(s.PageStarts), id(s.Suspect), stamp(s.MovedAt), stamp(s.ReadAt),
+		stamp(s.Failing.Since), string(s.Failing.Class), stored.Message(s.Failing.Code), stored.Message(s.Failing.Message))
 	if err != nil {
 		return fmt.Errorf("store the state of flow %s: %w", s.Flow, err)
 	}

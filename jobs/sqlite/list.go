@@ -76,3 +76,12 @@ func (t *tx) Meta(ctx context.Context) (map[string]string, error) {
 	}
 	return out, nil
 }
+
+// PutMeta implements jobs.Tx.
+func (t *tx) PutMeta(ctx context.Context, name, value string) error {
+	_, err := t.exec(ctx, `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+	if err != nil {
+		return fmt.Errorf("write the journal's own fact %s: %w", name, err)
+	}
+	return nil
+}
