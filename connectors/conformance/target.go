@@ -264,20 +264,14 @@ func createRefused(w *writer) {
 	w.holds(key, "")
 }
 
-// found looks a key up and fails for an error. A look-up by POST may go out on a
-// connection that the server is just closing, and is then tried again.
+// found looks a key up and fails for an error.
 func (w *writer) found(x connectors.Write) []connectors.Found {
 	w.t.Helper()
-	var e *connectors.Error
-	for tries := 1; ; tries++ {
-		l, err := w.find.Find(w.t.Context(), x)
-		switch {
-		case err == nil:
-			return l
-		case tries == 3 || !errors.As(err, &e) || e.Class != connectors.Transient:
-			w.t.Fatalf("find %s: %v", x.Key, err)
-		}
+	l, err := w.find.Find(w.t.Context(), x)
+	if err != nil {
+		w.t.Fatalf("find %s: %v", x.Key, err)
 	}
+	return l
 }
 
 func findTruth(w *writer) {

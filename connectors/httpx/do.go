@@ -20,9 +20,11 @@ const maxStale = 4
 
 // Do makes one request. It waits for the gate, puts on credentials, and reads
 // the whole answer. A write is on the wire at most once, unless the server
-// refused the credentials (401) and new ones were to be had: then once more. A
-// read (GET, HEAD) follows up to five redirects within the configured scheme,
-// host and port.
+// refused the credentials (401) and new ones were to be had: then once more. What
+// is no write, by whatever method, is sent once more when the kept connection
+// that it went out on is closed before the first byte of an answer. A GET or HEAD
+// that is no write follows up to five redirects within the configured scheme, host
+// and port.
 //
 // Every error is an *Error; an answer that came with one is in its Response.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
@@ -107,6 +109,7 @@ func (c *Client) exchange(ctx context.Context, x *call) (*Response, uint64, erro
 
 // roundTrip sends the request and waits for the answer's header.
 func (c *Client) roundTrip(ctx, limited context.Context, x *call) (*http.Response, uint64, error) {
+	again := false // a read was sent and is repeated
 	for try := 0; ; try++ {
 		var w wire
 		m := x.message().WithContext(httptrace.WithClientTrace(limited, w.trace()))
@@ -129,8 +132,16 @@ func (c *Client) roundTrip(ctx, limited context.Context, x *call) (*http.Respons
 		if !c.exact() {
 			sent = !isDial(err)
 		}
-		if !sent && reused && try < maxStale && limited.Err() == nil {
+		switch {
+		case !reused || limited.Err() != nil:
+		case !sent && try < maxStale:
 			continue // the server closed the connection while it was idle; nothing was written
+		case sent && !x.Write && !again && !w.answered() && closing(err):
+			// The server closed the idle connection just as a read went out on it. The
+			// others are as old, so the repeat gets a new one.
+			again = true
+			c.Close()
+			continue
 		}
 		return nil, 0, c.broken(ctx, limited, x, err, sent)
 	}

@@ -162,7 +162,7 @@ func (o *OAuth2) fetch(ctx context.Context, send Sender) error {
 		// Both are form-encoded first (RFC 6749, 2.3.1).
 		h.Set("Authorization", "Basic "+basic(url.QueryEscape(o.settings.ClientID), url.QueryEscape(o.settings.ClientSecret.Reveal())))
 	}
-	// Not a write: another token does no harm. The transport does not repeat a POST anyway.
+	// Not a write: another token does no harm.
 	resp, err := send(ctx, &Request{Method: http.MethodPost, URL: o.settings.TokenURL, Header: h, Body: []byte(form.Encode()), maxBody: maxTokenBody})
 	var answer tokenAnswer
 	if err == nil {

@@ -26,7 +26,8 @@ type Request struct {
 	Query  url.Values
 	Header http.Header
 	Body   []byte
-	// Write says that the call may change something at the server.
+	// Write says that the call may change something at the server. Without it the
+	// call is a read, whatever its method, and may be sent a second time.
 	Write bool
 	// Accept lists statuses that are no error, besides 2xx.
 	Accept []int

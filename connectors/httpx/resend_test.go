@@ -89,18 +89,63 @@ func TestEmptyBodyOfAWriteIsFramedAsUsual(t *testing.T) {
 }
 
 func TestReadOnAUsedConnectionThatBrokeIsRepeatedSilently(t *testing.T) {
-	srv := hostile.Wrap(answerer(200, "{}"))
-	defer srv.Close()
-	c, _ := newClient(t, srv.URL, nil)
-	if _, err := c.Do(t.Context(), &Request{}); err != nil {
-		t.Fatal(err)
+	for _, method := range []string{"GET", "POST", "PUT"} {
+		for _, fault := range []string{"close_before", "close_after", "reset_before", "reset_after"} {
+			t.Run(method+"/"+fault, func(t *testing.T) {
+				srv := hostile.Wrap(answerer(200, "{}"))
+				defer srv.Close()
+				c, _ := newClient(t, srv.URL, nil)
+				if _, err := c.Do(t.Context(), &Request{}); err != nil {
+					t.Fatal(err)
+				}
+				srv.Next(hostile.Named(fault))
+				if _, err := c.Do(t.Context(), &Request{Method: method, Path: "/orders", Body: []byte(`{"query":"q"}`)}); err != nil {
+					t.Errorf("got %v", err)
+				}
+				log := srv.Log()
+				if n := count(srv, "/orders"); n != 2 || log[1].BodyHash != log[2].BodyHash || log[1].Conn == log[2].Conn {
+					t.Errorf("%d requests on the wire: %+v", n, log)
+				}
+			})
+		}
 	}
-	srv.Next(hostile.Named("close_before"))
-	if _, err := c.Do(t.Context(), &Request{Path: "/orders"}); err != nil {
-		t.Errorf("got %v", err)
+}
+
+func TestReadByPOSTIsRepeatedOnceAndOnlyOnAUsedConnectionWithoutAnAnswer(t *testing.T) {
+	tests := []struct {
+		name  string
+		used  bool
+		fault string
+		times int // how often the fault is met
+		want  int // requests on the wire
+		code  string
+	}{
+		{"a new connection", false, "close_before", 1, 1, "closed"},
+		{"closed once more", true, "close_before", 2, 2, "closed"},
+		{"reset once more", true, "reset_before", 2, 2, "reset"},
+		{"closed within the header", true, "cut_header", 1, 1, "closed"},
+		{"closed within the body", true, "cut_body", 1, 1, "cut"},
+		{"no HTTP", true, "not_http", 1, 1, "protocol"},
 	}
-	if n := count(srv, "/orders"); n != 2 {
-		t.Errorf("%d requests on the wire", n)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := hostile.Wrap(answerer(200, "{}"))
+			defer srv.Close()
+			c, _ := newClient(t, srv.URL, nil)
+			if tt.used {
+				if _, err := c.Do(t.Context(), &Request{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range tt.times {
+				srv.Next(hostile.Named(tt.fault))
+			}
+			_, err := c.Do(t.Context(), &Request{Method: "POST", Path: "/orders", Body: []byte(`{}`)})
+			wantError(t, err, Unknown, tt.code)
+			if n := count(srv, "/orders"); n != tt.want {
+				t.Errorf("%d requests on the wire, want %d", n, tt.want)
+			}
+		})
 	}
 }
 
@@ -226,5 +271,43 @@ func TestSealedConnectionTakesNoByte(t *testing.T) {
 	}
 	if !c.seal() {
 		t.Error("a used connection counts as idle")
+	}
+}
+
+// busy is an authorizer that makes another request just before a request is repeated.
+type busy struct {
+	none
+	applied int
+	before  int // at which call
+	do      func()
+}
+
+func (b *busy) Apply(*http.Request) uint64 {
+	if b.applied++; b.applied == b.before {
+		b.do()
+	}
+	return 0
+}
+
+func TestReadIsRepeatedOnceAlthoughAnotherConnectionHasComeFree(t *testing.T) {
+	srv := hostile.Wrap(answerer(200, "{}"))
+	defer srv.Close()
+	auth := &busy{before: 3}
+	c, _ := newClient(t, srv.URL, func(o *Options) { o.Auth = auth })
+	other := func() {
+		if _, err := c.Do(t.Context(), &Request{Path: "/other"}); err != nil {
+			t.Error(err)
+		}
+	}
+	auth.do = other
+	other()
+	for range 2 {
+		srv.Next(hostile.Named("close_before"), func(r *http.Request) bool { return r.URL.Path == "/orders" })
+	}
+	_, err := c.Do(t.Context(), &Request{Method: "POST", Path: "/orders", Body: []byte(`{}`)})
+	wantError(t, err, Unknown, "closed")
+	log := srv.Log()
+	if len(log) != 4 || count(srv, "/orders") != 2 || log[2].Conn != log[3].Conn {
+		t.Errorf("%d requests on the wire: %+v", count(srv, "/orders"), log)
 	}
 }

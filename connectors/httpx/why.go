@@ -43,6 +43,13 @@ func (c *Client) why(ctx, limited context.Context, err error) (code, detail stri
 	return "protocol", "the answer is not proper HTTP", nil
 }
 
+// closing reports whether an error tells of a connection that the other side has
+// closed.
+func closing(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNABORTED) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "server closed")
+}
+
 // isDial reports whether an error tells of a connection that was not made.
 func isDial(err error) bool {
 	var dial *dialError

@@ -56,10 +56,15 @@ type wire struct {
 	conn   *wireConn
 	opaque bool // it got a connection that we know nothing of
 	reused bool
+	first  bool // a byte of an answer has come
 }
 
 func (w *wire) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+	return &httptrace.ClientTrace{GotFirstResponseByte: func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.first = true
+	}, GotConn: func(info httptrace.GotConnInfo) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.reused = info.Reused
@@ -86,4 +91,11 @@ func (w *wire) end() (sent, reused bool) {
 		return w.opaque, w.reused
 	}
 	return w.conn.seal(), w.reused
+}
+
+// answered reports whether any byte of an answer has come.
+func (w *wire) answered() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.first
 }

@@ -131,11 +131,7 @@ func TestWhateverTheLoginIsAnsweredTheNextOneIsTried(t *testing.T) {
 			case classOf(t, err) == connectors.Auth && f.Status != 401 && f.Status != 402 && f.Status != 403 && !f.Handles:
 				t.Errorf("taken for a refusal of the credentials: %v", err)
 			}
-			err = pull()
-			if err != nil && f.Name == "close_idle" && classOf(t, err) == connectors.Transient {
-				err = pull() // the login went out on the connection that the server was just closing
-			}
-			if err != nil {
+			if err := pull(); err != nil {
 				t.Errorf("the next try: %v", err)
 			}
 		})
