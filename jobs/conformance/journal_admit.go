@@ -145,6 +145,25 @@ var admissionRules = []rule{
 		again.Problem, again.Raw = bad.Problem, bad.Raw
 		is(b, "told again", b.admit(again, noID).Rejected, 0)
 	}},
+	{"every event of a page is counted, each once", func(b *bench) {
+		bad := func(id string) jobs.Item {
+			it := b.ev(id, 10)
+			it.Problem, it.Raw = "price is missing", json.RawMessage(`{"v":"?"}`)
+			return it
+		}
+		b.flow.OnDelete = "delete"
+		b.admit(b.ev("same", 10, "A", "x"), b.ev("newer", 10, "B", "x"), b.ev("older", 10, "C", "x"), b.ev("deleted", 10, "D", "x"), bad("bad before"))
+		for _, jb := range b.claim() {
+			b.settle(jb, applied)
+		}
+		b.pass(time.Second)
+		deleted := b.ev("deleted", 0)
+		deleted.Gone = true
+		a := b.admit(b.ev("new", 10, "E", "x"), b.ev("same", 10, "A", "x"), b.ev("newer", 11, "B", "y"), b.ev("older", 9, "C", "w"), deleted,
+			b.ev("another's key", 10, "A", "z"), bad("bad"), bad(""), bad("bad before"), b.ev("new", 10, "E", "x"))
+		is(b, "counts", a, jobs.Admitted{Events: 10, Pairs: 6, New: 1, Changed: 1, Unchanged: 3, Older: 1, Gone: 1, Collided: 1, Rejected: 2})
+		is(b, "sum", a.New+a.Changed+a.Unchanged+a.Older+a.Gone+a.Collided+a.Rejected, a.Events)
+	}},
 	{"a dead letter of mapping ends when its record maps", func(b *bench) {
 		b.admit(b.ev("2", 9, "B", "old"))
 		b.apply()

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"syncd/connectors"
@@ -82,6 +83,22 @@ var ageRules = []rule{
 			b.Fatal("the doubt is gone")
 		}
 	}},
+	{"a job without max_age waits as long as it must", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"), b.ev("2", 10, "B", "x"))
+		for _, jb := range b.claim() {
+			if jb.Key == "B" { // never tried again in all that time
+				b.settle(jb, connectors.Fail(connectors.Paused, "paused", "an operator's"))
+			} else {
+				b.settle(jb, connectors.Fail(connectors.Transient, "connect", "refused"))
+			}
+		}
+		b.pass(3 * 365 * 24 * time.Hour)
+		js := b.claim()
+		is(b, "due after three years", len(js), 2)
+		for _, jb := range js {
+			is(b, "body of "+jb.Key, string(jb.Body), `{"v":"x"}`)
+		}
+	}},
 	{"the age of a deletion does not matter", func(b *bench) {
 		b.flow.MaxAge, b.flow.OnDelete = time.Hour, "delete"
 		b.admit(b.ev("1", 10, "A", "x"))
@@ -104,6 +121,49 @@ var operatorRules = []rule{
 			b.Fatalf("replayed %+v, %v", a, err)
 		}
 		is(b, "tries", b.one().Tries, 0)
+	}},
+	{"a replayed job is written as it was, after a restart too", func(b *bench) {
+		it := b.ev("1", 10)
+		it.Pairs = []jobs.Pair{{Key: "A", Body: json.RawMessage(`{"id":9007199254740993,"total":"10.00","n":1.10,"note":"é"}`)}}
+		b.admit(it)
+		first := b.one()
+		b.settle(first, connectors.Fail(connectors.Invalid, "c", "m"))
+		b.restart()
+		b.pass(time.Hour)
+		if _, err := b.journal.Replay(context.Background(), []jobs.RowID{first.RowID}, b.flows); err != nil {
+			b.Fatal(err)
+		}
+		again := b.one()
+		is(b, "body", string(again.Body), string(first.Body))
+		is(b, "body of the first attempt", string(first.Body), string(it.Pairs[0].Body))
+		is(b, "version", again.Desired.Version, int64(10))
+	}},
+	{"a replay takes all that are named and no other", func(b *bench) {
+		const n = 250
+		var items []jobs.Item
+		var ids []jobs.RowID
+		for i := range n {
+			key := fmt.Sprint("K", i)
+			items, ids = append(items, b.ev(key, 10, key, "x")), append(ids, jobs.RowID{Flow: "orders", Key: key})
+		}
+		b.admit(items...)
+		for js := b.claim(); len(js) > 0; js = b.claim() {
+			for _, jb := range js {
+				b.settle(jb, connectors.Fail(connectors.Invalid, "c", "m"))
+			}
+		}
+		b.admit(b.ev("late", 10, "late", "x"))
+		b.settle(b.one(), connectors.Fail(connectors.Invalid, "c", "m"))
+		a, err := b.journal.Replay(context.Background(), ids, b.flows)
+		if err != nil || a.Done != n {
+			b.Fatalf("replayed %+v, %v", a, err)
+		}
+		due := 0
+		for js := b.claim(); len(js) > 0; js = b.claim() {
+			due += len(js)
+		}
+		is(b, "due", due, n)
+		b.want("late", jobs.Dead, jobs.ReasonFailed)
 	}},
 	{"a replay of a job past max_age reads the source again", func(b *bench) {
 		ctx := context.Background()
