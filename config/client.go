@@ -68,7 +68,7 @@ func (c *Client) Fields(s *field.Set) {
 		field.Default("4"), field.Range("1", "256"), field.Group("Pace"))
 	s.Duration(&c.Timeout, "timeout", "How long one request may take.",
 		field.Default("30s"), field.Range("100ms", "24h"), field.Group("Pace"))
-	s.Duration(&c.MaxPause, "max_pause", "The longest pause that an answer of the server (Retry-After and its like) can impose.",
+	s.Duration(&c.MaxPause, "max_pause", "The longest wait that an answer of the server (Retry-After and its like) can impose, on the client as a whole or on one record. A server that asks for more is called again after this time; the pause says what it asked for.",
 		field.Default("24h"), field.Range("1s", "30d"), field.Group("Pace"), field.Advanced())
 	s.Struct(&c.Breaker, "breaker", "When the client counts as down, so that no more calls are made for a while.")
 	s.Struct(&c.Retry, "retry", "How failed jobs are tried again: the default for every flow that writes to this client.")

@@ -70,7 +70,8 @@ type Outcome struct {
 	Message string
 	// Link is the target's own id of the record as a JSON scalar (`12`, `"gid-7"`), if known.
 	Link string
-	// RetryAfter is the earliest time from now that the server allows a new try; 0 if it said nothing.
+	// RetryAfter is how long from now no new try is made: what the server asks for, at
+	// most the client's max_pause, or what a strategy needs; 0 for nothing of the kind.
 	RetryAfter time.Duration
 	// MaybeDuplicate is set on a refused create whose refusal may mean that the
 	// record exists already. The strategy then looks it up by key.

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// MaxWait bounds how long a server can put a job or a reading off: a longer wait
-// is a mistake of the server's, and would leave the work undone unnoticed.
-const MaxWait = 24 * time.Hour
+// MaxWait bounds how long an outcome can put a job or a reading off, whatever it
+// says. It is the greatest max_pause that a client can have; that setting bounds
+// what a server asks for before it comes here.
+const MaxWait = 30 * 24 * time.Hour
 
 // Retry says how often and how fast a failed job is tried again.
 type Retry struct {

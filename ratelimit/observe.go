@@ -118,6 +118,10 @@ func (g *Gate) expireAfter(d time.Duration) {
 	})
 }
 
+// Longest is MaxPause: what a server asks for beyond it, for the client or for one
+// record alone, is not waited for.
+func (g *Gate) Longest() time.Duration { return g.settings.MaxPause }
+
 // PauseFor pauses the client for d, counted from now and at most MaxPause. It
 // never shortens a pause. An error means that the pause holds but could not be
 // stored.

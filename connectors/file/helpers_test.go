@@ -32,6 +32,8 @@ func (g *gate) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
+func (*gate) Longest() time.Duration { return 24 * time.Hour }
+
 func (g *gate) Observe(context.Context, ratelimit.Signal, time.Time) bool { return false }
 
 // desk is a folder with a stream that reads from it.

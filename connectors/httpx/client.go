@@ -21,6 +21,9 @@ type Gate interface {
 	Wait(ctx context.Context) error
 	// Observe is shown every answer, and reports whether it asked for a pause.
 	Observe(ctx context.Context, sig ratelimit.Signal, now time.Time) bool
+	// Longest bounds what a server may have anyone wait, also where its answer
+	// closes no gate.
+	Longest() time.Duration
 }
 
 // Limits and defaults of Options.

@@ -183,9 +183,9 @@ func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Respon
 	}
 	if sig.Throttled {
 		return nil, c.fail(x, &Error{Kind: Throttled, Status: resp.Status, Code: "throttled", Detail: statusText(resp.Status),
-			RetryAfter: sig.RetryAfter, Sent: true, resp: resp})
+			RetryAfter: min(sig.RetryAfter, c.gate.Longest()), Sent: true, resp: resp})
 	}
-	resp.retryAfter = sig.RetryAfter
+	resp.retryAfter = min(sig.RetryAfter, c.gate.Longest())
 	return resp, nil
 }
 

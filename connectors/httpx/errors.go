@@ -67,8 +67,8 @@ type Error struct {
 	Code string
 	// Detail tells a person what happened and, where that is known, what to do.
 	Detail string
-	// RetryAfter is how long the server asks to wait, or how long the pause goes
-	// on; 0 if nobody knows.
+	// RetryAfter is how long the server asks to wait, at most the client's
+	// max_pause, or how long the pause goes on; 0 if nobody knows.
 	RetryAfter time.Duration
 	// Sent reports whether any byte that the server could act upon may have left.
 	// A request refused with 401 was not acted upon.

@@ -250,6 +250,28 @@ func TestRetryAfterReachesTheCaller(t *testing.T) {
 	}
 }
 
+func TestServerCanHaveNobodyWaitLongerThanTheGateAllows(t *testing.T) {
+	for _, status := range []int{409, 429, 500, 503} {
+		for _, most := range []time.Duration{10 * time.Minute, 48 * time.Hour} {
+			t.Run(fmt.Sprintf("%d, at most %s", status, most), func(t *testing.T) {
+				const asked = 36 * time.Hour
+				c, g := newClient(t, newDirect(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Retry-After", fmt.Sprint(asked.Seconds()))
+					w.WriteHeader(status)
+				})), nil)
+				g.most = most
+				_, err := c.Do(t.Context(), write("/orders", "{}"))
+				if e, isError := err.(*Error); !isError || e.RetryAfter != min(asked, most) {
+					t.Errorf("error %v, want to wait %s", err, min(asked, most))
+				}
+				if s := g.signals(); len(s) != 1 || s[0].RetryAfter != asked {
+					t.Errorf("gate was shown %+v, which is to say what the server asked for", s)
+				}
+			})
+		}
+	}
+}
+
 func TestThrottlingIsKnownBeforeASlowBodyIsRead(t *testing.T) {
 	seen := make(chan struct{})
 	direct := newDirect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

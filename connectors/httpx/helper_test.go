@@ -25,6 +25,7 @@ type gate struct {
 	err    error
 	waits  int
 	shown  []ratelimit.Signal
+	most   time.Duration // 0 for ten years
 	onWait func(n int)
 	onShow func(ratelimit.Signal)
 }
@@ -52,6 +53,13 @@ func (g *gate) Observe(_ context.Context, sig ratelimit.Signal, _ time.Time) boo
 		hook(sig)
 	}
 	return sig.Pauses()
+}
+
+func (g *gate) Longest() time.Duration {
+	if g.most != 0 {
+		return g.most
+	}
+	return 10 * 365 * 24 * time.Hour
 }
 
 func (g *gate) signals() []ratelimit.Signal {

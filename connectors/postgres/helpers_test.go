@@ -44,6 +44,8 @@ func (g *gate) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
+func (*gate) Longest() time.Duration { return 24 * time.Hour }
+
 func (g *gate) Observe(_ context.Context, s ratelimit.Signal, _ time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

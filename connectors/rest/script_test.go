@@ -24,6 +24,8 @@ type openGate struct {
 
 func (g *openGate) Wait(context.Context) error { return nil }
 
+func (*openGate) Longest() time.Duration { return 24 * time.Hour }
+
 func (g *openGate) Observe(_ context.Context, sig ratelimit.Signal, _ time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -206,6 +206,18 @@ var hostileRules = []rule{
 		}
 		b.one()
 	}},
+	{"a job is not tried before the time that its client lets a server ask for", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		for _, c := range []connectors.Class{connectors.Throttled, connectors.Transient, connectors.Unknown, connectors.Waiting} {
+			o := connectors.Fail(c, "c", "m")
+			o.RetryAfter = 29 * 24 * time.Hour // max_pause goes to 30 days
+			b.settle(b.one(), o)
+			b.pass(o.RetryAfter - time.Second)
+			b.none()
+			b.pass(time.Second)
+		}
+		b.one()
+	}},
 	{"a record that stands without an optional reference does not wait for it beyond max_age", func(b *bench) {
 		for _, can := range []bool{false, true} {
 			b.flow.MaxAge, b.flow.CanRefresh = time.Hour, can
