@@ -138,16 +138,18 @@ func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 	return nil
 }
 
-// read makes one call to the client's source under its breaker.
-func (c *client) read(ctx context.Context, fn func() error) (err error) {
+// read makes one call that asks the client for something, under its breaker. An
+// answer, also one that refuses, proves that the client is alive. records names
+// the records that it is about, none for a page.
+func (c *client) read(ctx context.Context, fn func() error, records ...string) (err error) {
 	call, err := c.breaker.Allow()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errClosed, err)
 	}
-	res := breaker.Result{Verdict: breaker.Failure, Err: "panic"}
+	res := breaker.Result{Verdict: breaker.Failure, Records: records, Err: "panic"}
 	defer func() { call.Done(res) }()
 	err = fn()
-	res = breaker.Result{Verdict: verdictOf(err)}
+	res = breaker.Result{Verdict: verdictOf(err), Records: records}
 	if err != nil {
 		res.Err = err.Error()
 	}

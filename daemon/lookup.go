@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,11 +68,23 @@ func (l *lane) lookUp(ctx context.Context, client string, k jobs.EntityKey) (str
 	if _, ok := e.(connectors.Finder); !ok {
 		return "", connectors.Outcome{} // it can only come by its own flow
 	}
-	link, _, err := upsert.LookUp(ctx, e, k.Key)
+	// Under the breaker: a target that fails at look-ups alone is down for us too,
+	// and one that answers them is alive, so that failures of a write count.
+	var link string
+	err = l.client.read(ctx, func() (err error) {
+		link, _, err = upsert.LookUp(ctx, e, k.Key)
+		return err
+	}, k.Entity+" "+k.Key)
 	var ce *connectors.Error
 	switch {
+	case errors.Is(err, errClosed):
+		return "", connectors.Fail(connectors.Paused, "breaker", "%s", err)
 	case errors.As(err, &ce):
-		return "", ce.Outcome
+		o := ce.Outcome
+		if !strings.Contains(o.Message, k.Key) { // else it says itself what was looked up
+			o.Message = strings.TrimSuffix(ce.Op+": "+o.Message, ": ")
+		}
+		return "", o
 	case err != nil:
 		return "", connectors.Fail(connectors.Transient, "lookup", "looking up %s %s failed", k.Entity, k.Key)
 	}

@@ -24,10 +24,12 @@ type poller struct {
 
 	failures int
 	lastErr  string
+	reading  reading
 }
 
 func newPoller(d *Daemon, c *client, f *FlowPlan, r *repeat, wake func(string)) *poller {
-	return &poller{d: d, client: c, flow: f, repeat: r, wake: wake, log: d.log.With("flow", f.Name)}
+	log := d.log.With("flow", f.Name)
+	return &poller{d: d, client: c, flow: f, repeat: r, wake: wake, log: log, reading: reading{d: d, flow: f.Name, log: log}}
 }
 
 // run polls until soft ends. A page under way is given up then: its cursor has
@@ -124,12 +126,14 @@ func (p *poller) take(ctx context.Context, fs jobs.FlowState, got pulled) error 
 	}
 	stays := string(got.page.Next) == string(got.from)
 	if len(got.page.Events) == 0 && stays {
+		p.reading.well(ctx, got.page.Observed)
 		return nil
 	}
 	var digest [sha256.Size]byte
 	if stays {
 		digest = digestOf(fs.Epoch, got.page)
 		if p.repeat.again(digest, got.page.Observed, p.flow.MaxAge) {
+			p.reading.well(ctx, got.page.Observed)
 			return nil
 		}
 	}
@@ -149,6 +153,7 @@ func (p *poller) admit(ctx context.Context, ad jobs.Admission) error {
 	if err != nil {
 		return err
 	}
+	p.reading.admitted(p.d.journal.Now())
 	p.d.admitted(p.flow, sum)
 	if sum.New+sum.Changed+sum.Gone > 0 {
 		p.wake(p.flow.Client)
@@ -182,9 +187,20 @@ func (d *Daemon) admitted(f *FlowPlan, sum jobs.Admitted) {
 	d.log.Log(context.Background(), level, "read", args...)
 }
 
-// failed waits after a poll that failed: for the gate if that is why, else with
-// full jitter up to a minute, or as long as the server asked.
+// journalRetry is the wait for a journal that cannot be used: the source is well,
+// and its changes have waited long enough when the journal is back.
+var journalRetry = jobs.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Second}
+
+// failed waits after a poll that failed: for the gate if that is why, for the
+// journal, else with full jitter up to a minute, or as long as the server asked.
 func (p *poller) failed(ctx context.Context, err error) {
+	var je *jobs.Error
+	if errors.As(err, &je) {
+		p.told(err, "the journal cannot be used; reading goes on when it can")
+		sleep(ctx, journalRetry.Delay(p.failures, 500*time.Millisecond, rand.Float64))
+		p.failures++
+		return
+	}
 	var e *connectors.Error
 	floor := time.Duration(0)
 	if errors.As(err, &e) {
@@ -206,15 +222,20 @@ func (p *poller) failed(ctx context.Context, err error) {
 		sleep(ctx, time.Second)
 		return
 	}
+	p.reading.failed(ctx, err)
 	retry := jobs.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}
 	d := max(retry.Delay(p.failures, floor, rand.Float64), 100*time.Millisecond)
+	p.told(err, "reading failed; the cursor stays where it is")
 	p.failures++
-	if err.Error() != p.lastErr || p.failures%20 == 0 {
-		p.log.Warn("reading failed; the cursor stays where it is", "client", p.client.name, "stream", p.flow.Stream,
-			"error", err, "failures", p.failures)
+	sleep(ctx, d)
+}
+
+// told logs a failure when it is another than the last one, and now and then.
+func (p *poller) told(err error, msg string) {
+	if n := p.failures + 1; err.Error() != p.lastErr || n%20 == 0 {
+		p.log.Warn(msg, "client", p.client.name, "stream", p.flow.Stream, "error", err, "failures", n)
 		p.lastErr = err.Error()
 	}
-	sleep(ctx, d)
 }
 
 func (p *poller) recovered() {
