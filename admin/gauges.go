@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,12 @@ type State struct {
 		Overview(ctx context.Context) (jobs.Overview, error)
 	}
 	Clients func() []Client
+	// Flows names the flows that are read; nil for all that the journal knows.
+	Flows func() []string
 }
+
+// reads reports whether a flow is read.
+func (s State) reads(flow string) bool { return s.Flows == nil || slices.Contains(s.Flows(), flow) }
 
 // gauges reads the journal at a scrape, at most once in a few seconds.
 type gauges struct {
@@ -48,7 +54,9 @@ var (
 	ageDesc        = prometheus.NewDesc("syncd_oldest_open_job_age_seconds", "Age of the oldest change that is not in the target yet.", []string{"flow"}, nil)
 	doubtDesc      = prometheus.NewDesc("syncd_unresolved_jobs", "Records with a write in doubt.", []string{"flow"}, nil)
 	contendersDesc = prometheus.NewDesc("syncd_colliding_records", "Source records that claim a key another one owns.", []string{"flow"}, nil)
-	readDesc       = prometheus.NewDesc("syncd_flow_last_change_timestamp_seconds", "When a page with changes was last admitted.", []string{"flow"}, nil)
+	changeDesc     = prometheus.NewDesc("syncd_flow_last_change_timestamp_seconds", "When a page with changes was last admitted.", []string{"flow"}, nil)
+	readDesc       = prometheus.NewDesc("syncd_flow_last_read_timestamp_seconds", "When the flow's source was last read well, to a minute; 0 for never.", []string{"flow"}, nil)
+	failingDesc    = prometheus.NewDesc("syncd_flow_reading_failing_since_timestamp_seconds", "Since when reading the flow's source fails; 0 while it works.", []string{"flow"}, nil)
 	upDesc         = prometheus.NewDesc("syncd_journal_up", "Whether the journal could be read.", nil, nil)
 	pausedDesc     = prometheus.NewDesc("syncd_client_paused", "Whether the client is paused, by reason.", []string{"client", "reason"}, nil)
 	untilDesc      = prometheus.NewDesc("syncd_client_paused_until_timestamp_seconds", "Until when the client is paused; 0 when it is not.", []string{"client"}, nil)
@@ -60,7 +68,7 @@ var (
 func (m *Metrics) Watch(s State) { m.registry.MustRegister(&gauges{state: s}) }
 
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, readDesc, upDesc,
+	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, changeDesc, readDesc, failingDesc, upDesc,
 		pausedDesc, untilDesc, breakerDesc, flightDesc} {
 		ch <- d
 	}
@@ -141,7 +149,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		gauge(contendersDesc, float64(n), name)
 	}
 	for _, f := range o.Flows {
-		gauge(readDesc, unix(f.MovedAt), f.Flow)
+		if !g.state.reads(f.Flow) {
+			continue // of a flow that was taken away, or is not enabled
+		}
+		gauge(changeDesc, unix(f.MovedAt), f.Flow)
+		gauge(readDesc, unix(f.ReadAt), f.Flow)
+		gauge(failingDesc, unix(f.Failing.Since), f.Flow)
 	}
 }
 

@@ -43,7 +43,8 @@ func overview() jobs.Overview {
 			{Flow: "orders", State: jobs.Done, N: 100},
 			{Flow: "orders", State: jobs.Dead, Reason: jobs.ReasonFailed, Class: "invalid", N: 4, Unresolved: 1, OldestOpen: at.Add(-time.Hour)},
 		},
-		Flows:      []jobs.FlowState{{Flow: "orders", MovedAt: at.Add(-time.Minute)}, {Flow: "items"}},
+		Flows: []jobs.FlowState{{Flow: "orders", MovedAt: at.Add(-time.Minute), ReadAt: at.Add(-time.Second)}, {Flow: "gone", Failing: jobs.Failing{Since: at}},
+			{Flow: "items", Failing: jobs.Failing{Since: at.Add(-time.Hour), Class: connectors.Transient}}},
 		Contenders: map[string]int{"orders": 2},
 	}
 }
@@ -181,6 +182,14 @@ syncd_due_jobs{flow="orders"} 1
 # TYPE syncd_flow_last_change_timestamp_seconds gauge
 syncd_flow_last_change_timestamp_seconds{flow="items"} 0
 syncd_flow_last_change_timestamp_seconds{flow="orders"} 1.79595354e+09
+# HELP syncd_flow_last_read_timestamp_seconds When the flow's source was last read well, to a minute; 0 for never.
+# TYPE syncd_flow_last_read_timestamp_seconds gauge
+syncd_flow_last_read_timestamp_seconds{flow="items"} 0
+syncd_flow_last_read_timestamp_seconds{flow="orders"} 1.795953599e+09
+# HELP syncd_flow_reading_failing_since_timestamp_seconds Since when reading the flow's source fails; 0 while it works.
+# TYPE syncd_flow_reading_failing_since_timestamp_seconds gauge
+syncd_flow_reading_failing_since_timestamp_seconds{flow="items"} 1.79595e+09
+syncd_flow_reading_failing_since_timestamp_seconds{flow="orders"} 0
 # HELP syncd_jobs Rows of the journal by state and reason.
 # TYPE syncd_jobs gauge
 syncd_jobs{flow="orders",reason="",state="done"} 100
@@ -197,9 +206,10 @@ syncd_oldest_open_job_age_seconds{flow="orders"} 90
 syncd_unresolved_jobs{flow="orders"} 2
 `
 	m := NewMetrics("1.2.3")
-	m.Watch(State{Journal: &fakeJournal{o: overview()}, Clients: clients})
+	m.Watch(State{Journal: &fakeJournal{o: overview()}, Clients: clients, Flows: func() []string { return []string{"items", "orders"} }})
 	names := []string{"syncd_client_breaker_state", "syncd_client_in_flight_jobs", "syncd_client_paused", "syncd_client_paused_until_timestamp_seconds",
-		"syncd_colliding_records", "syncd_due_jobs", "syncd_flow_last_change_timestamp_seconds", "syncd_jobs", "syncd_journal_up",
+		"syncd_colliding_records", "syncd_due_jobs", "syncd_flow_last_change_timestamp_seconds", "syncd_flow_last_read_timestamp_seconds",
+		"syncd_flow_reading_failing_since_timestamp_seconds", "syncd_jobs", "syncd_journal_up",
 		"syncd_oldest_open_job_age_seconds", "syncd_unresolved_jobs"}
 	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), names...); err != nil {
 		t.Error(err)

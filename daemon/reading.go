@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"syncd/connectors"
@@ -62,4 +64,14 @@ func (r *reading) unstored(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		r.log.Debug("noting how reading goes failed", "error", err)
 	}
+}
+
+// Flows names the flows of the plan being run.
+func (d *Daemon) Flows() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.current == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(d.current.plan.Flows))
 }

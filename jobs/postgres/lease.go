@@ -184,6 +184,11 @@ func (e *Engine) Lost() <-chan struct{} {
 	return e.lease.lost
 }
 
+// LostWhy says, once Lost is closed, what happened and what to do.
+func (e *Engine) LostWhy() error {
+	return fmt.Errorf("%w: it took over when this one did not renew its lease in time", jobs.ErrInUse)
+}
+
 // TrustedUntil is the moment, with a monotonic reading, until which no other
 // daemon can have the journal. A request to a target must not be started after
 // it, and one that still runs then must be cancelled. It moves on with each

@@ -106,16 +106,23 @@ func (e *Engine) rollback(c *conn) *conn {
 func (e *Engine) guard() error {
 	if e.lock != nil {
 		if err := e.lock.check(e.path + ".lock"); err != nil {
-			e.loseOnce.Do(func() { close(e.lost) })
-			return err
+			return e.lose(err)
 		}
 	}
 	at, err := inodeOf(e.path)
 	if err == nil && at == e.file {
 		return nil
 	}
-	e.loseOnce.Do(func() { close(e.lost) })
-	return fmt.Errorf("the journal %s was removed or replaced while it was open; stop syncd, put the file back and start again", e.path)
+	return e.lose(fmt.Errorf("the journal %s was removed or replaced while it was open; put the file back, with the files -wal and -shm beside it, and start syncd again", e.path))
+}
+
+// lose notes that the journal was taken away, and why.
+func (e *Engine) lose(why error) error {
+	e.loseOnce.Do(func() {
+		e.lostWhy = why
+		close(e.lost)
+	})
+	return why
 }
 
 // trim empties a write-ahead log that grew beyond its limit: while there is
@@ -202,6 +209,12 @@ func (e *Engine) Describe() string { return "sqlite " + e.path }
 // Lost is closed when the journal, or the lock on it, was taken away from under an
 // exclusive engine. Nothing can be written any more.
 func (e *Engine) Lost() <-chan struct{} { return e.lost }
+
+// LostWhy says, once Lost is closed, what happened and what to do.
+func (e *Engine) LostWhy() error {
+	<-e.lost
+	return e.lostWhy
+}
 
 // TrustedUntil is the moment until which no other daemon can have the journal.
 // The kernel's lock has no end: it is always an hour away, and in the past once

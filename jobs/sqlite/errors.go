@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -17,6 +18,12 @@ func code(err error) int {
 		return e.Code() & 0xff
 	}
 	return 0
+}
+
+// mountedReadOnly reports whether a file's file system takes no writes from anybody.
+func mountedReadOnly(path string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(path, &s) == nil && s.Flags&unix.ST_RDONLY != 0
 }
 
 // explain adds to an error of SQLite what a person can do about it.
@@ -34,6 +41,13 @@ func (e *Engine) explain(err error) error {
 		advice = e.path + " is no SQLite database; give the journal a file of its own"
 	case sqlite3.SQLITE_CORRUPT:
 		advice = e.path + " is damaged; stop syncd, keep a copy, and restore the journal from a backup"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		if mountedReadOnly(e.path) {
+			// Also a reader writes into the index beside the log: https://www.sqlite.org/wal.html#readonly
+			return fmt.Errorf("%s lies on a file system that is mounted read-only, on which a journal can neither be written nor looked at; mount it writable, or copy the file with its -wal to another place and look there (%w)", e.path, err)
+		}
+	}
+	switch code(err) {
 	case sqlite3.SQLITE_READONLY:
 		advice = e.path + " cannot be written; let the user that runs syncd own the journal's folder and files, on a file system that is mounted writable"
 	case sqlite3.SQLITE_CANTOPEN:

@@ -52,6 +52,7 @@ type Engine struct {
 	readers chan *conn
 
 	lost     chan struct{}
+	lostWhy  error // set before lost is closed
 	loseOnce sync.Once
 
 	closed    chan struct{}

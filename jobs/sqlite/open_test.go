@@ -265,6 +265,9 @@ func TestNothingIsWrittenBesideTheJournal(t *testing.T) {
 			if !e.TrustedUntil().IsZero() {
 				t.Error("the journal is trusted still")
 			}
+			if why := e.LostWhy(); why.Error() != err.Error() {
+				t.Errorf("it is lost because %v", why)
+			}
 		})
 	}
 }
