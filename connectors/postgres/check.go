@@ -18,10 +18,11 @@ const minVersion = 130000
 func (in *instance) Check(ctx context.Context, streams, entities []string) []connectors.Finding {
 	var version int
 	var readOnly bool
+	var encoding string
 	h := &horizon{}
 	err := in.db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		const sql = `SELECT current_setting('server_version_num')::int, pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean`
-		if err := tx.QueryRow(ctx, sql).Scan(&version, &readOnly); err != nil {
+		const sql = `SELECT current_setting('server_version_num')::int, pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean, current_setting('server_encoding')`
+		if err := tx.QueryRow(ctx, sql).Scan(&version, &readOnly, &encoding); err != nil {
 			return err
 		}
 		if version < minVersion {
@@ -36,7 +37,11 @@ func (in *instance) Check(ctx context.Context, streams, entities []string) []con
 	if version < minVersion {
 		return []connectors.Finding{{Problem: fmt.Sprintf("the server is PostgreSQL %d; 13 or newer is needed", version/10000)}}
 	}
-	findings := []connectors.Finding{{Note: fmt.Sprintf("PostgreSQL %d.%d", version/10000, version%10000)}}
+	note := fmt.Sprintf("PostgreSQL %d.%d", version/10000, version%10000)
+	if encoding == asciiOnly {
+		note += "; the database's encoding is " + asciiOnly + ", which keeps whatever bytes it is given: rows with texts that are not UTF-8 become dead letters"
+	}
+	findings := []connectors.Finding{{Note: note}}
 	for _, name := range streams {
 		findings = append(findings, in.checkStream(ctx, name, h)...)
 	}
@@ -92,10 +97,39 @@ func (in *instance) checkEntity(ctx context.Context, name string) []connectors.F
 	r.index(p.table, p.index, p.key)
 	r.privileges(p.table, "SELECT", "INSERT", "UPDATE")
 	r.keyColumns(p)
+	r.partial(p)
 	for _, c := range p.children {
 		r.child(c)
 	}
-	return r.done("table %s, key %s%s", p.table.tableName, list(names(p.key)), guardNote(p))
+	return r.done("table %s, key %s%s%s", p.table.tableName, list(names(p.key)), guardNote(p), keyNote(p))
+}
+
+// keyNote tells what a person may stumble over.
+func keyNote(p *plan) (note string) {
+	for _, c := range p.key {
+		if c.folds {
+			note += fmt.Sprintf("; the column %s (%s) takes texts for the same that are written differently: a key in another spelling than its row is refused", c.name, c.shown)
+		}
+	}
+	if p.table.secured {
+		note += "; row-level security holds for this role: rows that it hides or refuses become dead letters"
+	}
+	return note
+}
+
+// partial looks whether records may lie outside a unique index that does not hold for all rows.
+func (r *remarks) partial(p *plan) {
+	if p.index == nil {
+		return
+	}
+	fixed := names(p.key)
+	if p.gone != nil {
+		fixed = append(fixed, p.gone.name)
+	}
+	if p.index.outside(fixed...) {
+		r.problem("the unique index %s of %s holds only WHERE %s, and records outside it are refused, since nothing keeps them from being doubled; create a unique index for all rows, "+
+			"or name in gone the column that says that a row is archived", p.index.name, p.table.tableName, p.index.predicate)
+	}
 }
 
 func guardNote(p *plan) string {
@@ -121,7 +155,7 @@ func (r *remarks) keyColumns(p *plan) {
 		}
 	}
 	if u, _ := p.table.uniqueOver(names(p.link)); u == nil && p.renames() {
-		r.problem("%v, since a link must lead to one row", noIndex{p.table, names(p.link)})
+		r.problem("%v, since a link must lead to one row", noIndex{p.table, names(p.link), ""})
 	}
 	if p.gone != nil && p.gone.notNull && !p.gone.hasDefault {
 		r.problem("the column %s of %s needs a default for rows that live; ALTER TABLE %s ALTER COLUMN %s SET DEFAULT …", p.gone.name, p.table.tableName, p.table.quoted(), quote(p.gone.name))
@@ -185,7 +219,7 @@ func (in *instance) checkStream(ctx context.Context, name string, h *horizon) []
 	r.privileges(rd.table, "SELECT")
 	if rd.hasXmin() {
 		if rd.id != nil && s.Mode == modePoll {
-			if u, near := rd.table.uniqueOver([]string{rd.id.name}); u == nil && near == nil || u != nil && u.predicate != "" {
+			if u, near := rd.table.uniqueOver([]string{rd.id.name}); (u == nil || u.predicate != "") && !(near != nil && near.valid && !near.expression) {
 				r.problem("the column %s of %s is not unique, so rows could be passed over at the border of two pages; name a unique column as id", rd.id.name, rd.table.tableName)
 			}
 		}

@@ -43,8 +43,8 @@ CREATE TABLE part (shop text, n text); CREATE UNIQUE INDEX part_key ON part (n, 
 e: ! the link column id of public.loose can be null; ALTER TABLE "public"."loose" ALTER COLUMN "id" SET NOT NULL
 e: ! no unique index of public.loose covers exactly id; run CREATE UNIQUE INDEX CONCURRENTLY ON "public"."loose" ("id"), since a link must lead to one row
 e: ! the column gone of public.loose needs a default for rows that live; ALTER TABLE "public"."loose" ALTER COLUMN "gone" SET DEFAULT …`},
-		"deferrable":        {func(e *Entity) { e.Table, e.Key = "deferred", []string{"n"} }, "e: ! the unique constraint deferred_n_key of public.deferred is deferrable, which an upsert cannot use; make it NOT DEFERRABLE"},
-		"deferrable beside": {func(e *Entity) { e.Table, e.Key = "late", []string{"n"} }, "e: table public.late, key n; without a version column, an older state can overwrite a newer one for a moment"},
+		"deferrable":        {func(e *Entity) { e.Table, e.Key = "deferred", []string{"n"} }, "e: ! the unique constraint deferred_n_key of public.deferred is deferrable, which an upsert cannot use; make it NOT DEFERRABLE, or drop it"},
+		"deferrable beside": {func(e *Entity) { e.Table, e.Key = "late", []string{"n"} }, "e: ! the unique constraint late_n_key of public.late is deferrable, which an upsert cannot use; make it NOT DEFERRABLE, or drop it"},
 		"partial": {func(e *Entity) { e.Table, e.Key = "part", []string{"shop", "n"} },
 			`e: ! the key column shop of public.part can be null, and rows with null are never the same to the index part_key; ALTER TABLE "public"."part" ALTER COLUMN "shop" SET NOT NULL, or make the index NULLS NOT DISTINCT
 e: ! the key column n of public.part can be null, and rows with null are never the same to the index part_key; ALTER TABLE "public"."part" ALTER COLUMN "n" SET NOT NULL, or make the index NULLS NOT DISTINCT`},

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -124,6 +125,10 @@ func (s *Settings) poolConfig(env connectors.Env) (*pgxpool.Config, error) {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		return c, nil
 	}
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "set client_encoding = '"+encodingFor(conn)+"'")
+		return err
+	}
 	for name, v := range s.sessionSettings() {
 		p[name] = v
 	}
@@ -139,8 +144,21 @@ func (s *Settings) sessionSettings() map[string]string {
 	}
 }
 
-// begin is the statement that opens a transaction.
-func (s *Settings) begin(readOnly bool) string {
+// asciiOnly is the encoding of a database that keeps bytes and does not know what characters they are
+// (https://www.postgresql.org/docs/current/multibyte.html).
+const asciiOnly = "SQL_ASCII"
+
+// encodingFor is the encoding in which the server is to take and give texts. Left to itself it takes them for texts in its own, so that a database in
+// LATIN1 would keep two characters for one. A database in SQL_ASCII translates nothing, and asked for UTF-8 it would refuse a whole page for one byte.
+func encodingFor(conn *pgx.Conn) string {
+	if conn.PgConn().ParameterStatus("server_encoding") == asciiOnly {
+		return asciiOnly
+	}
+	return "UTF8"
+}
+
+// begin is the statement that opens a transaction on a connection.
+func (s *Settings) begin(readOnly bool, conn *pgx.Conn) string {
 	sql := "begin isolation level read committed"
 	if readOnly {
 		sql += " read only"
@@ -151,6 +169,7 @@ func (s *Settings) begin(readOnly bool) string {
 		for name, v := range s.sessionSettings() {
 			sql += "; set local " + name + " = '" + v + "'"
 		}
+		sql += "; set local client_encoding = '" + encodingFor(conn) + "'"
 	}
 	return sql
 }

@@ -57,7 +57,7 @@ func (d *db) run(ctx context.Context, readOnly bool, f func(ctx context.Context,
 		return d.failed(ctx, nil, &failure{connecting, err})
 	}
 	defer conn.Release()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: d.settings.begin(readOnly)})
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: d.settings.begin(readOnly, conn.Conn())})
 	if err != nil {
 		return d.failed(ctx, conn, &failure{working, err})
 	}

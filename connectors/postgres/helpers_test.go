@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -159,6 +160,17 @@ func (b *base) entity(set func(e *Entity)) *entity {
 		return l.rows.(*entity)
 	}
 	return got.(*entity)
+}
+
+// asRole has the client log in as another role.
+func (b *base) asRole(role string) {
+	b.t.Helper()
+	u, err := url.Parse(b.dsn)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	u.User = url.User(role)
+	b.settings.DSN = field.NewSecret(u.String())
 }
 
 func child(set func(c *Child)) *Child {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,8 +13,9 @@ import (
 )
 
 // lookBack finds out what became of rows that were not returned under the key that was sent: the guard refused them, there was nothing to
-// update, or the column writes its values differently (10 for 010). It returns those that were written.
-func (p *plan) lookBack(ctx context.Context, tx pgx.Tx, rows []*row, rest []int, out []connectors.Outcome) ([]parent, error) {
+// update, or the column writes its values differently (1.50 for 1.5). It returns those that were written, and adds to back those for which all must be
+// rolled back. got is what the statement returned.
+func (p *plan) lookBack(ctx context.Context, tx pgx.Tx, rows []*row, rest []int, got *returned, out []connectors.Outcome, back takenBack) ([]parent, error) {
 	some := make([]*row, len(rest))
 	for i, at := range rest {
 		some[i] = rows[at]
@@ -29,33 +31,46 @@ func (p *plan) lookBack(ctx context.Context, tx pgx.Tx, rows []*row, rest []int,
 	order, same := p.standing(some, in, st)
 	sql := fmt.Sprintf("SELECT DISTINCT ON (%[1]s) %[1]s::text, %[2]s, %[3]s, %[4]s FROM %[5]s JOIN %[6]s t ON %[7]s ORDER BY %[1]s, %[8]s DESC NULLS LAST",
 		ord, order, same, asTexts("t.", w.columns), in.rows(), p.table.quoted(), equal("t.", p.key, key), p.newestFirst())
-	got, err := tx.Query(ctx, sql, in.args...)
+	looked, err := tx.Query(ctx, sql, in.args...)
 	if err != nil {
 		return nil, err
 	}
-	defer got.Close()
+	defer looked.Close()
 	found := map[string][]string{}
-	for got.Next() {
-		texts := textRow(got.RawValues())
+	for looked.Next() {
+		texts := textRow(looked.RawValues())
 		found[texts[0]] = texts[1:]
 	}
-	if err := got.Err(); err != nil {
+	if err := looked.Err(); err != nil {
 		return nil, err
 	}
 	var written []parent
 	for _, at := range rest {
-		texts := found[fmt.Sprint(at)]
+		r, texts := rows[at], found[fmt.Sprint(at)]
 		if texts == nil {
-			out[at] = notKept()
+			back[r] = errNotKept
 			continue
 		}
+		wrote := got.take(joinedTexts(texts[2 : 2+len(p.key)]))
+		why := error(nil)
+		if c := p.spelled(r, texts[2:]); c != nil {
+			why = otherSpelling(c)
+		} else if wrote != nil {
+			why = p.amiss(r, wrote)
+		}
 		var accepted bool
-		out[at], accepted = p.stood(rows[at], texts[0], texts[1] == "true")
+		if why == nil {
+			out[at], accepted, why = p.stood(r, texts[0], texts[1] == "true", wrote != nil)
+		}
+		if why != nil {
+			back[r] = why
+			continue
+		}
 		if out[at].Class.Confirmed() {
 			out[at].Link = p.linkJSON(w.pick(texts[2:], p.link))
 		}
 		if accepted {
-			written = append(written, parent{rows[at], w, texts[2:]})
+			written = append(written, parent{r, w, texts[2:]})
 		}
 	}
 	return written, nil
@@ -100,28 +115,25 @@ func (p *plan) newestFirst() string {
 	return "(" + strings.Join(by, ", ") + ")"
 }
 
-// stood says what it means that a row stands as it does after a statement that did not return it. accepted says that the record was written, so that
-// its children are next.
-func (p *plan) stood(r *row, order string, same bool) (o connectors.Outcome, accepted bool) {
+// stood says what it means that a row stands as it does after a statement. wrote says that the statement returned it, under a key written
+// differently. accepted says that the record was written, so that its children are next.
+func (p *plan) stood(r *row, order string, same, wrote bool) (o connectors.Outcome, accepted bool, err error) {
 	switch {
+	case wrote:
+		return connectors.Outcome{Class: connectors.Applied}, true, nil
 	case order == "newer", order == "later" && !same:
-		return connectors.Fail(connectors.Stale, "newer_in_target", "the row holds a newer state"), false
+		return connectors.Fail(connectors.Stale, "newer_in_target", "the row holds a newer state"), false, nil
 	case order == "later":
-		return connectors.Outcome{Class: connectors.Unchanged}, false
-	case order == "equal", order == "none" && p.updates(r):
-		return connectors.Outcome{Class: connectors.Applied}, true
-	case order == "none":
-		return connectors.Outcome{Class: connectors.Unchanged}, true
+		return connectors.Outcome{Class: connectors.Unchanged}, false, nil
+	case same && (order == "equal" || order == "none"):
+		// There was nothing to update, or a trigger leaves rows alone that would not change.
+		return connectors.Outcome{Class: connectors.Unchanged}, true, nil
 	}
-	return notKept(), false
+	return o, false, errNotKept
 }
 
-// updates reports whether the upsert of a row changes one that is there.
-func (p *plan) updates(r *row) bool { return len(r.columns) > 0 || p.version != nil || p.gone != nil }
-
-func notKept() connectors.Outcome {
-	return connectors.Fail(connectors.Invalid, "not_kept", "the database took the row and did not keep it: a trigger, a rule or row-level security is in the way")
-}
+// errNotKept is the refusal of a row that is not there, or not as it was sent, after the database took it. Nothing is left of it.
+var errNotKept error = &refusal{"not_kept", errors.New("the database took the row and did not keep it under its key: a trigger, a rule or row-level security is in the way")}
 
 // sameValue compares a column with a value of its type: as the texts that the server writes, which every type has and which are the same for
 // the same value, except that numbers may have zeros at their end and that json keeps its blanks.

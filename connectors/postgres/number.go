@@ -62,6 +62,25 @@ func (d decimal) trim() decimal {
 	return d
 }
 
+// String writes the number without exponent and needless zeros. d must be trimmed.
+func (d decimal) String() string {
+	if d.digits == "" {
+		return "0"
+	}
+	sign := ""
+	if d.negative {
+		sign = "-"
+	}
+	switch point := len(d.digits) + d.exp; {
+	case d.exp >= 0:
+		return sign + d.digits + strings.Repeat("0", d.exp)
+	case point > 0:
+		return sign + d.digits[:point] + "." + d.digits[point:]
+	default:
+		return sign + "0." + strings.Repeat("0", -point) + d.digits
+	}
+}
+
 // whole reads a whole number for an integer column. 5.0 and 1e3 are whole; 1.5 is refused, where a cast would round it.
 func whole(t string, bits int) (string, error) {
 	if n, err := strconv.ParseInt(t, 10, bits); err == nil {

@@ -135,20 +135,29 @@ func (p *plan) own(e *Entity) error {
 
 // arbiter finds the unique index that an upsert leans on.
 func arbiter(t *table, columns []string) (*unique, error) {
-	found, near := t.uniqueOver(columns)
-	if found == nil {
-		if near != nil {
-			return nil, fmt.Errorf("the unique constraint %s of %s is deferrable, which an upsert cannot use; make it NOT DEFERRABLE", near.name, t.tableName)
-		}
-		return nil, noIndex{t, columns}
+	switch {
+	case len(t.rules) > 0:
+		return nil, fmt.Errorf("the table %s has the rule %s on INSERT or UPDATE, with which PostgreSQL allows no upsert; use a trigger instead, or say unique: false and use strategy lookup", t.tableName, t.rules[0])
+	case t.heirs:
+		return nil, fmt.Errorf("other tables inherit from %s, and no unique index covers their rows too; use a partitioned table, or say unique: false and use strategy lookup", t.tableName)
 	}
-	return found, nil
+	found, near := t.uniqueOver(columns)
+	switch {
+	case found != nil:
+		return found, nil
+	case near == nil:
+		return nil, noIndex{t, columns, ""}
+	case near.expression:
+		return nil, noIndex{t, columns, near.unfit(t) + "; "}
+	}
+	return nil, errors.New(near.unfit(t))
 }
 
 // noIndex is the error for a key that nothing makes unique.
 type noIndex struct {
 	table   *table
 	columns []string
+	why     string // what there is instead
 }
 
 func (n noIndex) Error() string {
@@ -156,7 +165,7 @@ func (n noIndex) Error() string {
 	for _, c := range n.columns {
 		quoted = append(quoted, quote(c))
 	}
-	return fmt.Sprintf("no unique index of %s covers exactly %s; run CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s)",
+	return n.why + fmt.Sprintf("no unique index of %s covers exactly %s; run CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s)",
 		n.table.tableName, list(n.columns), n.table.quoted(), strings.Join(quoted, ", "))
 }
 
@@ -190,7 +199,7 @@ func newChildPlan(name string, c *Child, p *plan, tables func(tableName) (*table
 		return nil, err
 	}
 	if t.kind != 'r' && t.kind != 'p' {
-		return nil, fmt.Errorf("%s is not a table", t.tableName)
+		return nil, fmt.Errorf("%s is not a table; rows are written into tables only", t.tableName)
 	}
 	cp := &childPlan{name: name, table: t, replaces: c.Mode != "keys"}
 	if cp.parent, err = t.pick(c.Parent); err == nil {
@@ -215,6 +224,9 @@ func newChildPlan(name string, c *Child, p *plan, tables func(tableName) (*table
 		if u, _ := t.uniqueOver(c.Key); u != nil {
 			cp.index, err = u, nil
 		}
+	}
+	if err == nil && cp.index.outside(slices.Concat(c.Parent, c.Key)...) {
+		return nil, fmt.Errorf("the unique index %s of %s holds only WHERE %s, so that children outside it would be doubled; create one without WHERE", cp.index.name, t.tableName, cp.index.predicate)
 	}
 	return cp, err
 }

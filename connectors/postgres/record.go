@@ -83,10 +83,13 @@ func (e *entity) Create(ctx context.Context, w connectors.Write) connectors.Outc
 			return connectors.Outcome{}, err
 		}
 		for _, texts := range got.byKey {
+			if why := p.amiss(r, texts); why != nil {
+				return connectors.Outcome{}, why
+			}
 			o := connectors.Outcome{Class: connectors.Applied, Link: p.linkJSON(got.pick(texts, p.link))}
 			return o, p.writeChildren(ctx, tx, []parent{{r, got, texts}})
 		}
-		return connectors.Outcome{}, &refusal{"not_kept", errors.New(notKept().Message)}
+		return connectors.Outcome{}, errNotKept
 	})
 	o.MaybeDuplicate = o.Code == "sqlstate_23505"
 	return o
@@ -106,8 +109,8 @@ func (p *plan) insertSQL(r *row) (string, *input) {
 	}
 	st := p.stamps(in, rows)
 	columns, values = append(columns, st.columns...), append(values, st.values...)
-	return fmt.Sprintf("INSERT INTO %s AS t (%s) SELECT %s FROM %s RETURNING %s",
-		p.table.quoted(), quoteAll("", columns), strings.Join(values, ", "), in.rows(), asTexts("t.", p.returned())), in
+	return fmt.Sprintf("INSERT INTO %s AS t (%s) SELECT %s FROM %s%s",
+		p.table.quoted(), quoteAll("", columns), strings.Join(values, ", "), in.rows(), p.returning()), in
 }
 
 // where finds a record by its link or, without one, by its key.
@@ -127,12 +130,12 @@ func (p *plan) where(in *input, r *row) (string, error) {
 	return equal("t.", cs, texts) + p.inIndex(cs), nil
 }
 
-// inIndex limits rows found by key to those in the unique index. Rows outside a partial one, such as archived ones, are the record's past.
+// inIndex leaves out of the rows found by key those that are archived and outside a partial unique index: they are the record's past.
 func (p *plan) inIndex(cs []*column) string {
-	if p.index == nil || p.index.predicate == "" || !slices.Equal(cs, p.key) {
+	if p.index == nil || !p.index.outside(names(p.key)...) || !slices.Equal(cs, p.key) {
 		return ""
 	}
-	return " AND (" + p.index.predicate + ")"
+	return " AND ((" + p.index.predicate + ") OR NOT " + p.archived("t.") + ")"
 }
 
 // Update brings a record to its fields, and gives it its key where the row is called by something else.
@@ -201,12 +204,9 @@ func (p *plan) notUpdated(ctx context.Context, tx pgx.Tx, r *row) (connectors.Ou
 	case st == nil:
 		return connectors.Fail(connectors.Missing, "not_there", "no row has this link"), nil
 	}
-	o, _ := p.stood(r, st.order, st.same)
-	if o.Class == connectors.Applied {
-		o = notKept()
-	}
+	o, _, err := p.stood(r, st.order, st.same, false)
 	o.Link = r.w.Link
-	return o, nil
+	return o, err
 }
 
 // standingRow is a row of the target as a look at it found it.
@@ -236,7 +236,7 @@ func (p *plan) lookAll(ctx context.Context, tx pgx.Tx, r *row, lock bool) ([]sta
 	}
 	st := p.stamps(in, []*row{r})
 	order, same := p.standing([]*row{r}, in, st)
-	archived, version := p.archived(), "'0'"
+	archived, version := p.archived("t."), "'0'"
 	if p.version != nil {
 		version = "coalesce(t." + quote(p.version.name) + ", 0)::text"
 	}
@@ -249,27 +249,67 @@ func (p *plan) lookAll(ctx context.Context, tx pgx.Tx, r *row, lock bool) ([]sta
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(cr pgx.CollectableRow) (s standingRow, err error) {
+	all, err := pgx.CollectRows(rows, func(cr pgx.CollectableRow) (s standingRow, err error) {
 		texts := textRow(cr.RawValues())
 		s = standingRow{order: texts[0], same: texts[1] == "true", archived: texts[2] == "true", texts: texts[4:]}
 		_, err = fmt.Sscan(texts[3], &s.version)
 		return s, err
 	})
+	if err == nil && r.w.Link == "" {
+		for _, s := range all {
+			if c := p.spelled(r, s.texts); c != nil {
+				return nil, otherSpelling(c)
+			}
+		}
+	}
+	return all, err
+}
+
+// spelled returns a key column in which a row stands with another text than the record's, which its type or collation takes for the same.
+func (p *plan) spelled(r *row, texts []string) *column {
+	for i, c := range p.key {
+		if c.text && texts[i] != r.key[i].text {
+			return c
+		}
+	}
+	return nil
+}
+
+// otherSpelling refuses a key: two records of the source would be written to one row in turn.
+func otherSpelling(c *column) error {
+	return refuse("key_spelling", "a row has this key in another spelling (small and capital letters, accents or blanks), which the column %s (%s) takes for the same; "+
+		"make the key in the mapping as the database has it, or correct the row", c.name, c.shown)
+}
+
+// amiss says why a row that was written must be taken back: texts are what the statement returned of it.
+func (p *plan) amiss(r *row, texts []string) error {
+	if c := p.spelled(r, texts); c != nil {
+		return otherSpelling(c)
+	}
+	switch texts[len(texts)-1] {
+	case outside:
+		return refuse("outside_index", "the row would lie outside the unique index %s, which holds only WHERE %s, so that each write would double it; "+
+			"create a unique index for all rows, or keep such records out in the mapping", p.index.name, p.index.predicate)
+	case beside:
+		return refuse("outside_index", "a row with this key lies outside the unique index %s, which holds only WHERE %s, and this would be a second one; "+
+			"bring that row in or delete it, or name in gone the column that says that it is archived", p.index.name, p.index.predicate)
+	}
+	return nil
 }
 
 // maxFound bounds the rows that one key is looked up to.
 const maxFound = 20
 
-// archived says in SQL whether a row t is marked as gone.
-func (p *plan) archived() string {
+// archived says in SQL whether a row, whose columns have the prefix, is marked as gone. It is never null.
+func (p *plan) archived(prefix string) string {
 	switch {
 	case p.gone == nil:
 		return "false"
 	case p.goneValue == "":
-		return "t." + quote(p.gone.name) + " IS NOT NULL"
+		return "(" + prefix + quote(p.gone.name) + " IS NOT NULL)"
 	}
 	// The value comes from the configuration and stands in the statement as a literal.
-	return fmt.Sprintf("(t.%s IS NOT DISTINCT FROM %s::%s)", quote(p.gone.name), literal(p.goneValue), p.gone.typ)
+	return fmt.Sprintf("(%s%s IS NOT DISTINCT FROM %s::%s)", prefix, quote(p.gone.name), literal(p.goneValue), p.gone.typ)
 }
 
 // literal is a text as SQL has it, whatever standard_conforming_strings says.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"golang.org/x/text/unicode/norm"
 
 	"syncd/connectors"
@@ -147,12 +148,29 @@ func (p *plan) keyOf(w *connectors.Write, set map[*column]value) ([]value, error
 		if v.null || v.text == "" {
 			return nil, refuse("no_key", "the key column %s would be null or empty", c.name)
 		}
+		if t, _ := jsonscan.Scalar(parts[i]); !plainKey(c, t, v.text) {
+			return nil, refuse("key_spelling", "the record's key is written in one of several ways that the column %s (%s) takes for the same; write numbers without needless zeros, signs and exponents, "+
+				"times in UTC as 2026-11-29T10:00:00Z, and UUIDs in small letters", c.name, c.shown)
+		}
 		if given && normal(own.text) != normal(v.text) {
 			return nil, refuse("key_differs", "the record's field for the key column %s differs from the flow's key; take the field out, or make the key from it", c.name)
 		}
 		vs[i] = v
 	}
 	return vs, nil
+}
+
+// plainKey reports whether a key is written as its column would, where the column takes several texts for one value: 010 and 10 would be two records of
+// the source in one row. Types that we do not convert are left to the unique index.
+func plainKey(c *column, given, converted string) bool {
+	switch c.oid {
+	case pgtype.NumericOID, pgtype.Float4OID, pgtype.Float8OID:
+		d, ok := parseDecimal(given)
+		return ok && d.trim().String() == given
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID, pgtype.UUIDOID:
+		return given == converted
+	}
+	return true
 }
 
 // elements are the scalars of a JSON array of n, or nil for any other text.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -217,6 +218,10 @@ func (p *pull) scan(ctx context.Context, sql string, args []any) (n int, full bo
 			return n, false, err
 		}
 		n++
+		if r.id != nil && !utf8.ValidString(*r.id) {
+			// The cursor is JSON, which could not keep it: rows would be passed over.
+			return n, false, refuse("not_utf8", "the column %s of %s holds a text that is not UTF-8, so that the stream cannot go on after it; correct it: %s", p.id.name, p.table.tableName, whyNotUTF8)
+		}
 		m := mark{V: r.number, ID: r.id}
 		if p.order == byTime {
 			m.V, _ = micros(r.at)
@@ -265,6 +270,8 @@ func (r *sourceRow) make(rd *reader) connectors.Event {
 		e.Problem = fmt.Sprintf("no id: the column %s is null or empty", rd.source.name)
 	} else if len(*r.source) > maxID {
 		e.Problem = fmt.Sprintf("no id: the column %s is longer than %d bytes", rd.source.name, maxID)
+	} else if !utf8.ValidString(*r.source) {
+		e.Problem = fmt.Sprintf("no id: the column %s is not UTF-8: %s", rd.source.name, whyNotUTF8)
 	} else {
 		e.SourceID = *r.source
 	}
@@ -274,6 +281,9 @@ func (r *sourceRow) make(rd *reader) connectors.Event {
 		e.Problem = problem(e.Problem, "the record is null")
 	case len(*r.body) > maxBody:
 		e.Problem = problem(e.Problem, fmt.Sprintf("the record is larger than %d MiB", maxBody>>20))
+	case !utf8.ValidString(*r.body):
+		e.Problem = problem(e.Problem, "the record holds a text that is not UTF-8: "+whyNotUTF8)
+		e.Body = jsonscan.AppendQuoted(nil, *r.body)
 	case rd.event != nil && jsonscan.Valid([]byte(*r.body)) != nil:
 		e.Problem = problem(e.Problem, "the record is not JSON")
 		e.Body = jsonscan.AppendQuoted(nil, *r.body)
@@ -282,6 +292,9 @@ func (r *sourceRow) make(rd *reader) connectors.Event {
 	}
 	return e
 }
+
+// whyNotUTF8 is how a text can come that is not UTF-8: all other databases give what we asked for.
+const whyNotUTF8 = "the database's encoding is SQL_ASCII, which keeps whatever bytes it is given"
 
 func problem(first, then string) string {
 	if first != "" {

@@ -159,8 +159,34 @@ func (p *plan) upsertSQL(rows []*row) (string, *input) {
 	if guard := p.notNewer("t.", func(c *column) string { return "excluded." + quote(c.name) }); guard != "" && len(set) > 0 {
 		b.WriteString(" WHERE " + guard)
 	}
-	b.WriteString(" RETURNING " + asTexts("t.", p.returned()))
+	b.WriteString(p.returning())
 	return b.String(), in
+}
+
+// returning gives back p.returned of a row that was written, and last whether the unique index keeps it the only one of its key.
+func (p *plan) returning() string {
+	return " RETURNING " + asTexts("t.", p.returned()) + ", " + p.place()
+}
+
+// Places of a row that was written, in regard to a partial unique index.
+const (
+	within  = "within"
+	outside = "outside" // where the index forbids no double
+	beside  = "beside"  // within, beside a row outside that is no archived one
+)
+
+// place says in SQL where a row t stands in regard to the unique index.
+func (p *plan) place() string {
+	var key []string
+	for _, c := range p.key {
+		key = append(key, "t."+quote(c.name))
+	}
+	if p.index == nil || !p.index.outside(names(p.key)...) {
+		return literal(within)
+	}
+	// The predicate comes from the catalog, and names its columns as they are: inside the subquery they are those of o.
+	return fmt.Sprintf("CASE WHEN (%[1]s) IS NOT TRUE THEN %[2]s WHEN EXISTS (SELECT FROM %[3]s o WHERE %[4]s AND (%[1]s) IS NOT TRUE AND NOT %[5]s) THEN %[6]s ELSE %[7]s END",
+		p.index.predicate, literal(outside), p.table.quoted(), equal("o.", p.key, key), p.archived("o."), literal(beside), literal(within))
 }
 
 // onConflict updates the row that is there already. The index's predicate is copied from the catalog: a parameter in it would fit no

@@ -118,6 +118,10 @@ func (f *failure) answered(pe *pgconn.PgError) connectors.Outcome {
 		o.Message = "a prepared statement of another session: there is a pooler in between; set pooler: true"
 	case pe.Code == "0A000" && strings.Contains(pe.Routine, "RevalidateCachedQuery"):
 		o.Message = "the table was changed while it was written to"
+	case isEncoding(pe):
+		o.Class, o.Message = connectors.Invalid, "a text has a character that the database cannot keep in JSON, since its encoding is "+asciiOnly+"; use a database in UTF8"
+	case isSecured(pe):
+		o.Class, o.Message = connectors.Invalid, "row-level security refuses the row, or hides the one that has its key; look at the table's policies for this role"
 	case pe.Code == "42501":
 		o.Class, o.Message = connectors.Invalid, pe.Message+"; GRANT it to this role"
 	case class == "42", class == "3F", class == "0A", class == "55" && pe.Code != "55P03" && pe.Code != "55006":
@@ -144,6 +148,18 @@ func transientMessage(code string) string {
 		return "the server's disk is full"
 	}
 	return "the server gave up the transaction, and rolled it back"
+}
+
+// isEncoding reports whether a record holds an escape such as \u00fc in JSON, which a database in SQL_ASCII cannot translate.
+func isEncoding(err error) bool {
+	var pe *pgconn.PgError
+	return errors.As(err, &pe) && pe.Code == "0A000" && pe.Routine == "pg_unicode_to_server"
+}
+
+// isSecured reports whether row-level security refused a row: this is about its content, not about the role.
+func isSecured(err error) bool {
+	var pe *pgconn.PgError
+	return errors.As(err, &pe) && pe.Code == "42501" && pe.Routine == "ExecWithCheckOptions"
 }
 
 // isRow reports whether an error is about the content of a row, so that the other rows of its statement can do without it.
@@ -174,6 +190,9 @@ func rowMessage(pe *pgconn.PgError) string {
 	}
 	if at != "" {
 		at += ")"
+	}
+	if pe.Routine == "ExecFindPartition" {
+		return "no partition of the table takes it; create one" + at
 	}
 	switch pe.Code {
 	case "23502":
@@ -213,7 +232,7 @@ func stale(err error) bool {
 	}
 	switch pe.Code {
 	case "42703", "42P01", "42P10", "42704", "42804", "428C9", "0A000", "3F000":
-		return true
+		return !isEncoding(pe)
 	}
 	return false
 }

@@ -207,10 +207,23 @@ func (e *entity) upsert(ctx context.Context, p *plan, rows []*row, out []connect
 		got, err = p.upsert(ctx, tx, rows)
 		return err
 	})
+	var some takenBack
 	switch {
 	case err == nil:
 		for i, r := range rows {
 			out[r.at] = got[i]
+		}
+	case errors.As(err, &some):
+		var left []*row
+		for _, r := range rows {
+			if why := some[r]; why != nil {
+				out[r.at] = outcome(why)
+				continue
+			}
+			left = append(left, r)
+		}
+		if len(left) > 0 {
+			return e.upsert(ctx, p, left, out)
 		}
 	case stale(err):
 		return err
@@ -226,10 +239,20 @@ func (e *entity) upsert(ctx context.Context, p *plan, rows []*row, out []connect
 	return nil
 }
 
+// takenBack are rows for which a transaction was rolled back, and why. The others of it can be written without them.
+type takenBack map[*row]error
+
+func (t takenBack) Error() string {
+	for _, err := range t {
+		return err.Error()
+	}
+	return ""
+}
+
 // splits reports whether a failed batch may be saved by leaving a record out.
 func splits(err error) bool {
 	o := outcome(err)
-	return o.Class == connectors.Invalid && isRow(strings.TrimPrefix(o.Code, "sqlstate_"))
+	return o.Class == connectors.Invalid && (isRow(strings.TrimPrefix(o.Code, "sqlstate_")) || isSecured(err) || isEncoding(err))
 }
 
 // upsert writes rows of one shape, and their children, in a transaction.
@@ -242,21 +265,29 @@ func (p *plan) upsert(ctx context.Context, tx pgx.Tx, rows []*row) ([]connectors
 	out := make([]connectors.Outcome, len(rows))
 	var written []parent
 	var rest []int
+	back := takenBack{}
 	for i, r := range rows {
 		texts := w.take(joined(r.key))
 		if texts == nil {
 			rest = append(rest, i)
 			continue
 		}
+		if why := p.amiss(r, texts); why != nil {
+			back[r] = why
+			continue
+		}
 		out[i] = connectors.Outcome{Class: connectors.Applied, Link: p.linkJSON(w.pick(texts, p.link))}
 		written = append(written, parent{r, w, texts})
 	}
 	if len(rest) > 0 {
-		more, err := p.lookBack(ctx, tx, rows, rest, out)
+		more, err := p.lookBack(ctx, tx, rows, rest, w, out, back)
 		if err != nil {
 			return nil, err
 		}
 		written = append(written, more...)
+	}
+	if len(back) > 0 {
+		return nil, back
 	}
 	return out, p.writeChildren(ctx, tx, written)
 }
@@ -285,7 +316,7 @@ func (w *returned) pick(texts []string, cs []*column) []string {
 	return out
 }
 
-// collect runs a statement that returns p.returned as texts.
+// collect runs a statement that returns p.returned as texts, and perhaps its place after them.
 func (p *plan) collect(ctx context.Context, tx pgx.Tx, sql string, args []any) (*returned, error) {
 	w := &returned{columns: p.returned(), byKey: map[string][]string{}}
 	rows, err := tx.Query(ctx, sql, args...)
