@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"syncd/connectors"
@@ -121,6 +122,46 @@ var doubtRules = []rule{
 		is(b, "lost again", b.recover(), 0)
 		b.pass(time.Minute)
 		is(b, "number", b.one().Number, int64(2))
+	}},
+	{"of many claims that were left behind none is passed over", func(b *bench) {
+		const n = 300
+		live, old := b.flow, *b.flow
+		old.Name = "old"
+		b.flows["old"] = &old
+		var items []jobs.Item
+		for i := range n {
+			key := fmt.Sprint("K", i)
+			items = append(items, b.ev(key, 10, key, "x"))
+		}
+		b.admit(items...)
+		b.flow = &old
+		b.admit(b.ev("1", 10, "gone flow's", "x"))
+		claimed := 0
+		for { // a claim each
+			c, err := b.journal.Claim(context.Background(), jobs.ClaimRequest{Client: "erp", Limit: 1, Flows: b.flows, InFlight: len(b.underWay),
+				Busy: func(id jobs.RowID, _ jobs.EntityKey) bool { return b.underWay[id] }})
+			if err != nil {
+				b.Fatalf("claim: %v", err)
+			}
+			if len(c.Jobs) == 0 {
+				break
+			}
+			claimed++
+			b.underWay[c.Jobs[0].RowID] = true
+		}
+		is(b, "claimed", claimed, n+1)
+		b.flow = live
+		delete(b.flows, "old") // the configuration was changed meanwhile
+		b.restart()
+		is(b, "lost", b.recover(), n+1)
+		o, err := b.journal.Overview(context.Background())
+		if err != nil || o.Running["erp"] != 0 {
+			b.Fatalf("%d jobs are still claimed, %v", o.Running["erp"], err)
+		}
+		in, _, err := b.journal.List(context.Background(), jobs.Filter{Unresolved: true, Limit: 1000})
+		if err != nil || len(in) != n+1 {
+			b.Fatalf("%d rows are in doubt, %v", len(in), err)
+		}
 	}},
 	{"a job that is lost each time ends as a dead letter, still in doubt", func(b *bench) {
 		b.flow.Retry.MaxAttempts, b.flow.Retry.RetryFor = 3, 0
