@@ -42,7 +42,8 @@ func (l *lane) apply(hard context.Context, u unit) []jobs.Settlement {
 	for i := range ss {
 		ss[i].SentAt, ss[i].Served = now, l.client.lastServed()
 		ss[i].Took = time.Since(begun)
-		ss[i].Outcome.Message = l.d.opts.Redact(ss[i].Outcome.Message)
+		o := &ss[i].Outcome // a code can be the server's own word, too
+		o.Code, o.Message = l.d.opts.Redact(o.Code), l.d.opts.Redact(o.Message)
 		l.follow(hard, ss[i].Outcome)
 	}
 	return ss

@@ -149,16 +149,16 @@ func TestSecretsAreCutOutOfWhatIsStored(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.redact = func(s string) string { return strings.ReplaceAll(s, "s3cret", "…") }
 		w.plan.Flows["orders"] = w.flow("orders", "order", `if .bad then error("no price for s3cret") else . end`, `.key`)
-		w.refuse(connectors.Fail(connectors.Invalid, "http_422", "token s3cret is not welcome"))
+		w.refuse(connectors.Fail(connectors.Invalid, "no-s3cret", "token s3cret is not welcome"))
 		w.shop.put("1", 1, `{"key":"A"}`)
 		w.shop.put("2", 1, `{"key":"B","bad":true}`)
 		w.start()
 		w.pass(5 * time.Second)
 		for key, want := range map[string]string{"A": "not welcome", "@2": "no price"} {
 			d, _, err := w.journal.Get(context.Background(), jobs.RowID{Flow: "orders", Key: key})
-			told := d.Row.LastMessage
+			told := d.Row.LastMessage + d.Row.LastCode
 			for _, a := range d.Attempts {
-				told += a.Message
+				told += a.Message + a.Code
 			}
 			if err != nil || !strings.Contains(told, want) || strings.Contains(told, "s3cret") {
 				t.Errorf("%s tells %q, %v", key, told, err)

@@ -47,7 +47,7 @@ func (r *reading) failed(ctx context.Context, err error) {
 	if errors.As(err, &e) {
 		f = jobs.Failing{Class: e.Class, Code: e.Code, Message: e.Message}
 	}
-	f.Message = r.d.opts.Redact(f.Message)
+	f.Code, f.Message = r.d.opts.Redact(f.Code), r.d.opts.Redact(f.Message)
 	if f == r.told {
 		return
 	}

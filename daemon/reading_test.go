@@ -34,6 +34,7 @@ func TestSourceThatFailsIsInTheJournal(t *testing.T) {
 		"for a while":            {connectors.Transient, "http_503"},
 		"because of its answers": {connectors.Invalid, "http_404"},
 		"without a word":         {connectors.Unknown, ""},
+		"with a secret":          {connectors.Invalid, "no-s3cret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -59,7 +60,7 @@ func TestSourceThatFailsIsInTheJournal(t *testing.T) {
 					t.Errorf("read well %s before it failed", began.Sub(got.ReadAt))
 				}
 				got.Failing.Since = time.Time{}
-				if want := (jobs.Failing{Class: how.class, Code: how.code, Message: "token … is not welcome"}); got.Failing != want {
+				if want := (jobs.Failing{Class: how.class, Code: w.redact(how.code), Message: "token … is not welcome"}); got.Failing != want {
 					t.Errorf("failing %+v, want %+v", got.Failing, want)
 				}
 				w.shop.failing(nil)

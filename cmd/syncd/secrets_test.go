@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -32,6 +33,7 @@ clients:
     connector: rest
     url: API
     auth: {basic: {user: ann, password: "${file:password}"}}
+    answers: {code: code}
     retry: {initial_delay: 50ms, max_delay: 100ms}
     entities:
       orders: &entity {put: {path: "/refuse/{key}", id: id}}
@@ -40,6 +42,7 @@ clients:
     connector: rest
     url: API
     auth: {header: {name: X-Key, value: "${env:HEADER_CANARY}"}}
+    answers: {code: code}
     entities: {orders: *entity}
   oauth: # its token is refused, with a text that repeats the request
     connector: rest
@@ -90,10 +93,15 @@ flows:
 // echo is an API that repeats in its refusals whatever it was sent.
 func echo(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
-	said := fmt.Sprintf("not for %s %s, X-Key %s, user %s %s", r.Header.Get("Authorization"), r.URL, r.Header.Get("X-Key"), user, password)
+	key := r.Header.Get("X-Key")
+	said := fmt.Sprintf("not for %s %s, X-Key %s, user %s %s", r.Header.Get("Authorization"), r.URL, key, user, password)
+	if key != "" { // in the other forms that texts take on their way
+		said = fmt.Sprintf("%s, %s, %s, %x, %%%s", html.EscapeString(key), url.PathEscape(url.PathEscape(key)),
+			base64.StdEncoding.EncodeToString([]byte(`{"key":"`+key+`"}`)), key, strings.ReplaceAll(fmt.Sprintf("% x", key), " ", "%"))
+	}
 	w.Header().Set("X-Echo", said)
 	w.Header().Set("WWW-Authenticate", "Bearer error="+r.Header.Get("Authorization"))
-	refuse := func(status int) { reply(w, status, map[string]any{"error": said, "message": said}) }
+	refuse := func(status int) { reply(w, status, map[string]any{"error": said, "message": said, "code": key + password}) }
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/orders"):
 		reply(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"id": "A", "name": "CUSTOMER-CANARY-name", "version": 1}}})
@@ -139,7 +147,7 @@ func showsNothing(t *testing.T, format string) {
 		"DATABASE_URL=" + dsn.String(),
 		"PATH_CANARY=" + canary("path", "CANARY-path-77ab"),
 		"TOKEN_CANARY=" + canary("token", `CANARY-token-"q'1&<`),
-		"HEADER_CANARY=" + canary("header", "CANARY-header-51d0"),
+		"HEADER_CANARY=" + canary("header", "CANARY-header<51&d0/"),
 		"OAUTH_CANARY=" + canary("oauth", "CANARY-oauth/+=1"),
 		"DSN_CANARY=postgres://ann:" + canary("dsn", "CANARY-dsn-c0de") + "@127.0.0.1:9/items?sslmode=disable",
 		"PASSWORD_CANARY=" + canary("password", "CANARY-pw-%40x"),
@@ -153,6 +161,11 @@ func showsNothing(t *testing.T, format string) {
 		quoted := strconv.Quote(value)
 		secret[name+", quoted"] = quoted[1 : len(quoted)-1]
 		secret[name+", in an address"] = url.QueryEscape(value)
+		secret[name+", in HTML"] = html.EscapeString(value)
+		secret[name+", in base64"] = base64.RawStdEncoding.EncodeToString([]byte(value))[:8]
+		secret[name+", after eight bytes in base64"] = base64.RawStdEncoding.EncodeToString([]byte(value[1:]))[:8]
+		secret[name+", as digits"] = fmt.Sprintf("%x", value)
+		secret[name+", as digits in an address"] = strings.ReplaceAll(fmt.Sprintf("% x", value), " ", "%")
 	}
 	write(t, w.dir, "syncd.yaml", strings.NewReplacer("ADDRESS", w.addr, "API", api.URL, "FORMAT", format).Replace(secretsConfig))
 

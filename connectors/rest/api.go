@@ -153,8 +153,8 @@ func (s said) outcome(o connectors.Outcome) (_ connectors.Outcome, bad bool) {
 	case success:
 		return o, false
 	}
-	if s.code != "" {
-		o.Code = codeName(s.code)
+	if isCodeName(s.code) {
+		o.Code = s.code
 	} else if o.Code == "" {
 		o.Code = "refused"
 	}
@@ -164,16 +164,21 @@ func (s said) outcome(o connectors.Outcome) (_ connectors.Outcome, bad bool) {
 	return o, true
 }
 
-// codeName makes a server's code fit to be shown and counted.
-func codeName(s string) string {
-	s = strings.Map(func(r rune) rune {
+// isCodeName tells whether a server's code is fit to be shown and counted as it
+// is. Anything else is left out rather than made fit: what was changed or cut is no
+// longer recognised as a secret that the server repeats.
+func isCodeName(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for _, r := range s {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.', r == '/':
-			return r
+		default:
+			return false
 		}
-		return '_'
-	}, s)
-	return s[:min(len(s), 64)]
+	}
+	return true
 }
 
 // asRead corrects classes that make sense for a write alone.

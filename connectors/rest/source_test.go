@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,21 @@ answers: {error: error, code: error.code, codes: {THROTTLED: throttled, SLEEPING
 	body = `{"error":null,"data":[{"id":1}]}`
 	if p, err := s.pull(nil); err != nil || ids(p) != "1" {
 		t.Errorf("%s, %v", ids(p), err)
+	}
+}
+
+func TestCodeThatIsNoNameIsLeftOutRatherThanMadeFit(t *testing.T) {
+	body := ""
+	s := serve(t, "answers: {error: error, code: error.code}\n"+unpaged, func(*http.Request, string) (int, string) { return 200, body })
+	for code, want := range map[string]string{
+		"BAD_FIELD": "BAD_FIELD", "orders/not-found.1": "orders/not-found.1", "Duplicate key": "refused", "p/w+d=x": "refused",
+		"": "refused", strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "refused",
+	} {
+		body = `{"error":{"code":` + strconv.Quote(code) + `,"message":"no"}}`
+		_, err := s.pull(nil)
+		if e := withOp(err, ""); e.Code != want || e.Message != "no" {
+			t.Errorf("%q became %+v", code, e.Outcome)
+		}
 	}
 }
 

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -26,8 +24,8 @@ type Resolver struct {
 	// Lenient puts Unresolved in the place of what cannot be read, for programs that do not use the value.
 	Lenient bool
 
-	known  map[string]resolved
-	values []string // those that came from references, longest first: never to be shown
+	known   map[string]resolved
+	needles []needle // what came from references, and its other forms, longest first: never to be shown
 }
 
 type resolved struct {
@@ -194,29 +192,4 @@ func readSecretFile(name string, private bool) (string, error) {
 		return "", fmt.Errorf("the file %s is larger than 64 KiB", name)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
-}
-
-// minConcealed is the length from which on a value is cut out of texts: a shorter one would tear ordinary words apart, and is no secret.
-const minConcealed = 6
-
-// Conceal has a value cut out of all later problems, and of what Redact is given: as it is, quoted, and encoded for URLs.
-func (r *Resolver) Conceal(value string) {
-	if len(value) < minConcealed {
-		return
-	}
-	quoted := strconv.Quote(value)
-	for _, v := range []string{value, quoted[1 : len(quoted)-1], url.QueryEscape(value), url.PathEscape(value)} {
-		if !slices.Contains(r.values, v) {
-			r.values = append(r.values, v)
-		}
-	}
-	slices.SortStableFunc(r.values, func(a, b string) int { return len(b) - len(a) })
-}
-
-// Redact cuts all values that came from references out of a text, for messages and logs.
-func (r *Resolver) Redact(msg string) string {
-	for _, v := range r.values {
-		msg = strings.ReplaceAll(msg, v, hidden)
-	}
-	return msg
 }
