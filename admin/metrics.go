@@ -70,6 +70,13 @@ func NewMetrics(version string) *Metrics {
 // Registry is where the metrics are registered.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
+// CountLost adds a counter of log lines that could not be written, read from lost.
+func (m *Metrics) CountLost(lost func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "syncd_lost_log_lines_total",
+		Help: "Lines of the log that could not be written, because nobody reads it any more or its disk is full."},
+		func() float64 { return float64(lost()) }))
+}
+
 // Expect makes the counters of flows and clients appear with 0. A counter that
 // appears with its first event has no increase that an alert could see.
 func (m *Metrics) Expect(flows, clients []string) {

@@ -72,6 +72,7 @@ func touched() *Metrics {
 	m.Paused("erp", ratelimit.Pause{Reason: ratelimit.ReasonThrottled})
 	m.Paused("erp", ratelimit.Pause{}) // the pause is over
 	m.Breaker("erp", breaker.Open.String(), "why")
+	m.CountLost(func() int64 { return 3 })
 	m.Watch(State{Journal: &fakeJournal{o: overview()}, Clients: clients})
 	return m
 }

@@ -20,6 +20,19 @@ func code(err error) int {
 	return 0
 }
 
+// unusable says why the journal's files cannot be opened or written.
+func (e *Engine) unusable(code int) string {
+	switch {
+	case mountedReadOnly(e.path):
+		// Also a reader writes into the index beside the log: https://www.sqlite.org/wal.html#readonly
+		return e.path + " lies on a file system that is mounted read-only, on which a journal can neither be written nor looked at; mount it writable, or copy the file with its -wal to another place and look there"
+	case code == sqlite3.SQLITE_READONLY:
+		return e.path + " cannot be written; let the user that runs syncd own the journal's folder and files"
+	default:
+		return e.path + " or the files beside it cannot be opened; let the user that runs syncd own the journal's folder and files"
+	}
+}
+
 // mountedReadOnly reports whether a file's file system takes no writes from anybody.
 func mountedReadOnly(path string) bool {
 	var s unix.Statfs_t
@@ -32,7 +45,7 @@ func (e *Engine) explain(err error) error {
 		return err
 	}
 	advice := ""
-	switch code(err) {
+	switch c := code(err); c {
 	case sqlite3.SQLITE_FULL:
 		advice = "no space is left in " + filepath.Dir(e.path) + "; nothing was changed; make space, syncd goes on by itself"
 	case sqlite3.SQLITE_BUSY:
@@ -42,16 +55,7 @@ func (e *Engine) explain(err error) error {
 	case sqlite3.SQLITE_CORRUPT:
 		advice = e.path + " is damaged; stop syncd, keep a copy, and restore the journal from a backup"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
-		if mountedReadOnly(e.path) {
-			// Also a reader writes into the index beside the log: https://www.sqlite.org/wal.html#readonly
-			return fmt.Errorf("%s lies on a file system that is mounted read-only, on which a journal can neither be written nor looked at; mount it writable, or copy the file with its -wal to another place and look there (%w)", e.path, err)
-		}
-	}
-	switch code(err) {
-	case sqlite3.SQLITE_READONLY:
-		advice = e.path + " cannot be written; let the user that runs syncd own the journal's folder and files, on a file system that is mounted writable"
-	case sqlite3.SQLITE_CANTOPEN:
-		advice = e.path + " or the files beside it cannot be opened; let the user that runs syncd own the journal's folder and files"
+		advice = e.unusable(c)
 	case sqlite3.SQLITE_IOERR:
 		advice = "the disk under " + e.path + " fails; see the kernel's log"
 	default:
