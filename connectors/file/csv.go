@@ -58,6 +58,25 @@ func quotedEnd(s []byte) int {
 	}
 }
 
+// quoteAstray is where a quoted value begins that does not end, or that something else follows than a delimiter or the end; -1 if all are well.
+func quoteAstray(data []byte, delimiter byte) int {
+	for start := 0; ; {
+		if start < len(data) && data[start] == '"' {
+			n := quotedEnd(data[start:])
+			after := bytes.TrimSuffix(data[start+n:], []byte{'\n'})
+			if n == 0 || len(bytes.TrimSuffix(after, []byte{'\r'})) > 0 && after[0] != delimiter {
+				return start
+			}
+			start += n
+		}
+		d := bytes.IndexByte(data[start:], delimiter)
+		if d < 0 {
+			return -1
+		}
+		start += d + 1
+	}
+}
+
 // csvSplit appends the values of one record, without its line end, to values.
 func csvSplit(line []byte, delimiter byte, values []string) ([]string, error) {
 	for {
@@ -123,12 +142,17 @@ func (s *Stream) newTable(columns []string) (*table, error) {
 	return t, nil
 }
 
+var errNUL = errors.New("it holds the character U+0000, which no text has")
+
 var errNotUTF8 = errors.New("not UTF-8; write the file in UTF-8")
 
 // record makes the JSON object of one record, in which all values are texts, and finds its looked-at fields.
 func (t *table) record(line []byte, delimiter byte, f *fields) (body []byte, err error) {
 	if !utf8.Valid(line) {
 		return nil, errNotUTF8
+	}
+	if bytes.IndexByte(line, 0) >= 0 {
+		return nil, errNUL
 	}
 	if t.values, err = csvSplit(line, delimiter, t.values[:0]); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"syncd/connectors"
 )
@@ -107,6 +108,28 @@ func (in *instance) fail(stream string, err error) error {
 type noted struct {
 	mu    sync.Mutex
 	files map[string]int64
+	opens map[string]opening
+}
+
+// opening is a quoted value that was met without its end: where its record begins, and when that was first seen.
+type opening struct {
+	off   int64
+	since time.Time
+}
+
+// open returns for how long the record at off of a file is known to have no end.
+func (n *noted) open(name string, off int64, now time.Time) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o, ok := n.opens[name]
+	if !ok || o.off != off {
+		if n.opens == nil || len(n.opens) >= maxFiles {
+			n.opens = map[string]opening{}
+		}
+		o = opening{off, now}
+		n.opens[name] = o
+	}
+	return now.Sub(o.since)
 }
 
 func (n *noted) first(e entry) bool {

@@ -18,8 +18,8 @@ const (
 	pageBytes = 8 << 20
 	// maxNotes bounds the notes of a page.
 	maxNotes = 20
-	// quoteRest is how long a file must have been left alone before a quoted CSV value that runs over line ends and
-	// has no end is taken for a broken line rather than for one that is still being written.
+	// quoteRest is how long a file must have been left alone, or a quoted CSV value must have stayed open while it grew, before a value that runs over
+	// line ends and has no end is taken for a mistake rather than for one that is still being written.
 	quoteRest = time.Minute
 )
 
@@ -37,10 +37,12 @@ type round struct {
 	notes  []string
 
 	// Of the file at hand, when it is open.
-	file   *os.File
-	state  *state
-	reader *reader
-	decode decoder
+	file      *os.File
+	state     *state
+	reader    *reader
+	decode    decoder
+	csv       bool
+	delimiter byte
 
 	page  connectors.Page
 	bytes int

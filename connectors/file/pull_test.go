@@ -227,7 +227,7 @@ func TestLastLineOfACompleteFileIsRead(t *testing.T) {
 		"JSON":       {func(s *Stream) { s.Path = "o" }, "{\"id\":1}\n{\"id\":2}", "1 | 2"},
 		"half JSON":  {func(s *Stream) { s.Path = "o" }, "{\"id\":1}\n{\"id\":2", "1 | !o, line 2: not a JSON object: expected a comma or the end of the object at byte 7"},
 		"header":     {csvStream("o"), "id,price", ""},
-		"open quote": {csvStream("o"), "id,x\n1,\"a\n2,b\n3,c", "!o, line 2: a quoted value does not end | 2 | 3"},
+		"open quote": {csvStream("o"), "id,x\n1,\"a\n2,b\n3,c", "!o, line 2, column 3: a quote opens a value here which does not end; nothing after it is read until the file is mended"},
 		"empty":      {csvStream("o"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

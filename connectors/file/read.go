@@ -34,13 +34,21 @@ func (r *round) read(e entry) (ended bool, err error) {
 		}
 		switch what {
 		case record:
+			if r.astray(data) {
+				r.stop(data, "which ends over a line end and is followed by something else than the next value")
+				return true, nil
+			}
 			r.record(data)
 		case long:
+			if r.csv && bytes.IndexByte(data, '\n') >= 0 {
+				r.stop(data, fmt.Sprintf("which does not end within %d MiB", maxLine>>20))
+				return true, nil
+			}
 			r.problem(data[:min(len(data), maxShown)], fmt.Errorf("longer than %d MiB", maxLine>>20))
 			r.state.Skip = true
 		case rest:
-			if !r.rest(e, data) {
-				r.state.Wait = true
+			if taken, ended := r.rest(e, data); !taken {
+				r.state.Wait = !ended
 				return true, nil
 			}
 		case nothing:
@@ -63,6 +71,7 @@ func (r *round) begin(e entry) (ended bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		r.csv, r.delimiter = true, delimiter
 		cut = func(data []byte) int { return csvEnd(data, delimiter) }
 		columns := r.stream.CSV.NoHeader
 		if len(columns) == 0 {
@@ -85,17 +94,33 @@ func (r *round) begin(e entry) (ended bool, err error) {
 	return false, nil
 }
 
+// foreign are the beginnings of files that are no text, and what to say of them.
+var foreign = []struct{ begins, is string }{
+	{"\xff\xfe", "written in UTF-16; write it in UTF-8"},
+	{"\xfe\xff", "written in UTF-16; write it in UTF-8"},
+	{"\x1f\x8b", "compressed by gzip; unpack it"},
+	{"\x28\xb5\x2f\xfd", "compressed by zstd; unpack it"},
+	{"\xfd7zXZ\x00", "compressed by xz; unpack it"},
+	{"BZh", "compressed by bzip2; unpack it"},
+	{"PK\x03\x04", "a ZIP archive or a spreadsheet; unpack it, or save it as CSV in UTF-8"},
+}
+
 // beginning is where the text of a file starts: after its byte-order mark.
 func beginning(f *os.File, size int64) (int64, error) {
-	b := make([]byte, min(size, 3))
+	b := make([]byte, min(size, 512))
 	if n, err := f.ReadAt(b, 0); n < len(b) {
 		return 0, fmt.Errorf("read its beginning: %w", plain(err))
 	}
-	switch {
-	case bytes.Equal(b, []byte("\ufeff")):
+	for _, k := range foreign {
+		if bytes.HasPrefix(b, []byte(k.begins)) {
+			return 0, errors.New(k.is)
+		}
+	}
+	if 4*bytes.Count(b, []byte{0}) > len(b) {
+		return 0, errors.New("not a text in UTF-8: it holds the character U+0000, as UTF-16 does; write it in UTF-8")
+	}
+	if bytes.HasPrefix(b, []byte("\ufeff")) {
 		return 3, nil
-	case bytes.HasPrefix(b, []byte{0xff, 0xfe}), bytes.HasPrefix(b, []byte{0xfe, 0xff}):
-		return 0, errors.New("written in UTF-16; write it in UTF-8")
 	}
 	return 0, nil
 }
@@ -104,33 +129,56 @@ func beginning(f *os.File, size int64) (int64, error) {
 func (r *round) header(e entry, start int64, cut func([]byte) int, delimiter byte) (columns []string, end int64, ended bool, err error) {
 	h := &reader{f: r.file, off: start, end: min(e.size, start+maxHeader), cut: cut, max: maxHeader}
 	data, what, err := h.next()
+	refused := func(why error) ([]string, int64, bool, error) {
+		ended, err := r.refuse(e, why)
+		return nil, 0, ended, err
+	}
+	finished := r.stream.Complete || r.rested(e)
 	switch {
 	case err != nil:
 		return nil, 0, false, err
 	case what == nothing:
 		return nil, 0, true, nil
+	case what == rest && finished && bytes.IndexByte(data, '\n') >= 0:
+		return refused(errors.New("its header line: a quote in it does not end"))
 	case what == rest && e.size > h.end || what == long:
-		ended, err = r.refuse(e, fmt.Errorf("its header line is longer than %d KiB, or a quote in it does not end", maxHeader>>10))
-		return nil, 0, ended, err
+		return refused(fmt.Errorf("its header line is longer than %d KiB, or a quote in it does not end", maxHeader>>10))
+	case finished && bytes.IndexByte(trimEnd(data), '\r') >= 0 && bytes.IndexByte(data, '"') < 0:
+		return refused(errOnlyCR)
 	case what == rest && !r.stream.Complete:
+		r.endsWithin(e)
 		r.state.Wait = true
 		return nil, 0, true, nil
 	}
 	columns, err = csvSplit(trimEnd(data), delimiter, nil)
-	if !utf8.Valid(data) {
+	switch {
+	case !utf8.Valid(data):
 		err = errNotUTF8
+	case err == nil && len(columns) == 1 && columns[0] == "":
+		err = errors.New("it is empty; name the columns in the first line, or in no_header")
 	}
 	if err != nil {
-		ended, err = r.refuse(e, fmt.Errorf("its header line: %w", err))
-		return nil, 0, ended, err
+		return refused(fmt.Errorf("its header line: %w", err))
 	}
 	return columns, start + int64(len(data)), false, nil
+}
+
+var errOnlyCR = errors.New("its lines end in CR alone, as no program of today writes them; write it with LF or CRLF")
+
+// rested reports whether a file was left alone for so long that what stands in it is finished.
+func (r *round) rested(e entry) bool { return r.now.Sub(e.changedAt()) >= quoteRest }
+
+// endsWithin tells once of a file that ends within a line and has rested.
+func (r *round) endsWithin(e entry) {
+	if r.rested(e) && r.noted.first(e) {
+		r.notes = append(r.notes, fmt.Sprintf("file %s ends within a line, which waits for its line end; set complete: true if such files are finished", e.name))
+	}
 }
 
 // refuse passes over a file that cannot be read as a whole, until it changes, and says so in one event.
 func (r *round) refuse(e entry, why error) (ended bool, err error) {
 	r.page.Events = append(r.page.Events, connectors.Event{Problem: fmt.Sprintf("%s: %v", e.name, why)})
-	r.state.Off, r.state.Line = e.size, -1
+	r.state.Off, r.state.Line, r.state.Wait = e.size, -1, false
 	return true, nil
 }
 
@@ -192,31 +240,63 @@ func (r *round) skip() (ended bool, err error) {
 	return false, nil
 }
 
-// rest deals with what stands after the last line end, and reports whether it could be used.
-func (r *round) rest(e entry, data []byte) bool {
-	quoted := bytes.IndexByte(data, '\n') >= 0 // a quoted CSV value that has no end
-	rested := r.now.Sub(e.changedAt()) >= quoteRest
+// rest deals with what stands after the last line end. taken says that it could be used, ended that the file can go no further as it is.
+func (r *round) rest(e entry, data []byte) (taken, ended bool) {
+	if bytes.IndexByte(data, '\n') >= 0 { // a quoted CSV value that has no end
+		if r.stream.Complete || r.rested(e) || r.noted.open(e.name, r.reader.off, r.now) >= quoteRest {
+			r.stop(data, "which does not end")
+			return false, true
+		}
+		return false, false
+	}
+	if (r.stream.Complete || r.rested(e)) && bytes.IndexByte(data[:len(data)-1], '\r') >= 0 && !(r.csv && bytes.IndexByte(data, '"') >= 0) {
+		r.page.Events = append(r.page.Events, connectors.Event{Problem: fmt.Sprintf("%s: %v", r.where(), errOnlyCR)})
+		return false, true
+	}
 	switch {
-	case quoted && (r.stream.Complete || rested):
-		line := data[:bytes.IndexByte(data, '\n')+1]
-		r.problem(trimEnd(line), errors.New("a quoted value does not end"))
-		r.taken(line)
-		return true
 	case r.stream.Complete:
 		r.record(data)
-		return true
+		return true, false
 	case r.stream.Format == formatJSONL:
 		// A whole object cannot become another one by what is written after it.
 		if ev, ok := r.decode(trimEnd(data)); ok && jsonscan.Valid(data) == nil {
 			r.add(ev)
 			r.taken(data)
-			return true
+			return true, false
 		}
 	}
-	if rested && r.noted.first(e) {
-		r.notes = append(r.notes, fmt.Sprintf("file %s ends within a line, which waits for its line end; set complete: true if such files are finished", e.name))
+	r.endsWithin(e)
+	return false, false
+}
+
+// astray reports whether a CSV record runs over line ends by a quote that closes where no value can end: then it is likely that an earlier quote was never
+// closed, and that the lines between are records.
+func (r *round) astray(data []byte) bool {
+	data = trimEnd(data)
+	return r.csv && bytes.IndexByte(data, '\n') >= 0 && quoteAstray(data, r.delimiter) >= 0
+}
+
+// stop ends the reading of a file before a record in which a quote leads astray, with one event that says so. The cursor stays before the record: which of the
+// lines that follow are records, and which are text, only a person can tell. The file is looked at again when it changes.
+func (r *round) stop(data []byte, how string) {
+	at := quoteAstray(data, r.delimiter)
+	first, _, _ := bytes.Cut(data, []byte{'\n'})
+	e := broken(trimEnd(first), fmt.Errorf("%s: a quote opens a value here %s; nothing after it is read until the file is mended", r.place(data, at), how))
+	r.page.Events = append(r.page.Events, e)
+	r.bytes += len(e.Body)
+}
+
+// place names a place in the record at hand: its line, and the character in it.
+func (r *round) place(data []byte, at int) string {
+	if at < 0 {
+		return r.where()
 	}
-	return false
+	if r.state.Line < 0 {
+		return fmt.Sprintf("%s, byte %d", r.state.Name, r.reader.off+int64(at))
+	}
+	before := data[:at]
+	line := r.state.Line + 1 + int64(bytes.Count(before, []byte{'\n'}))
+	return fmt.Sprintf("%s, line %d, column %d", r.state.Name, line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])+1)
 }
 
 // trimEnd takes the line end off a record.
