@@ -49,8 +49,9 @@ const (
 type Why struct {
 	Rule Rule
 	// Failures and Calls are those that the rule looked at, Distinct how many of
-	// the failures met wholly different records. All are 0 where it looked at none.
-	Failures, Calls, Distinct int
+	// the failures met wholly different records, Readings how many were about no
+	// record, such as those of a listing. All are 0 where it looked at none.
+	Failures, Calls, Distinct, Readings int
 	// Last is the text of the last failure, as the caller gave it.
 	Last string
 	// Until is when the next probe may go, with an opened breaker.
@@ -60,12 +61,31 @@ type Why struct {
 func (w Why) String() string {
 	s := string(w.Rule)
 	if w.Calls > 0 {
-		s = fmt.Sprintf("%s: %d of %d calls, %d of them on different records", s, w.Failures, w.Calls, w.Distinct)
+		s = fmt.Sprintf("%s: %d of %d calls failed, %s", s, w.Failures, w.Calls, w.at())
 	}
 	if w.Last != "" {
 		s += "; last failure: " + w.Last
 	}
 	return s
+}
+
+// at says what kinds of calls failed.
+func (w Why) at() string {
+	switch {
+	case w.Readings == 0:
+		return "for " + count(w.Distinct, "different record")
+	case w.Distinct == 0:
+		return "all of them readings"
+	default:
+		return "for " + count(w.Distinct, "different record") + " and at " + count(w.Readings, "reading")
+	}
+}
+
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // OpenError says that a call was not let through. Nothing was tried.
@@ -157,8 +177,8 @@ func (b *Breaker) readyToTrip() bool {
 	}
 	e, s := b.evidence, b.settings
 	if e.row >= s.ConsecutiveFailures {
-		if n := e.inRow(); n >= s.MinDistinct {
-			b.why = Why{Rule: ByRow, Failures: e.row, Calls: e.row, Distinct: n}
+		if n := e.inRow(); n.all() >= s.MinDistinct {
+			b.why = Why{Rule: ByRow, Failures: e.row, Calls: e.row, Distinct: n.records, Readings: n.readings}
 			return true
 		}
 	}
@@ -168,8 +188,8 @@ func (b *Breaker) readyToTrip() bool {
 		return false
 	}
 	n := e.inWindow(now)
-	b.why = Why{Rule: ByRatio, Failures: failed, Calls: calls, Distinct: n}
-	return n >= s.MinDistinct
+	b.why = Why{Rule: ByRatio, Failures: failed, Calls: calls, Distinct: n.records, Readings: n.readings}
+	return n.all() >= s.MinDistinct
 }
 
 // changed follows the machine. It runs inside it, with mu held.

@@ -22,6 +22,6 @@
 // Either a number of failures follow one another without a success, over
 // whatever time, or a share of the calls that ended within a window failed. In
 // both cases failures must have met at least MinDistinct records that have
-// nothing in common: however often one record or one batch fails, that is the
+// nothing in common, a failed reading counting as one more: however often one record or one batch fails, that is the
 // record's trouble and not the client's.
 package breaker

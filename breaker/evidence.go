@@ -80,29 +80,39 @@ func (e *evidence) recent(now time.Time) (calls, failed int) {
 }
 
 // inRow counts, in the present row of failures, those that have no record in common.
-func (e *evidence) inRow() int {
+func (e *evidence) inRow() causes {
 	return distinct(e.failures[len(e.failures)-min(e.row, len(e.failures)):])
 }
 
 // inWindow does so among the failures within the window.
-func (e *evidence) inWindow(now time.Time) int {
+func (e *evidence) inWindow(now time.Time) causes {
 	for i, f := range e.failures {
 		if now.Sub(f.at) < e.window {
 			return distinct(e.failures[i:])
 		}
 	}
-	return 0
+	return causes{}
 }
+
+// causes counts failures that have nothing in common: writes and look-ups no two
+// of which share a record, and readings, which are about no record.
+type causes struct{ records, readings int }
+
+func (c causes) all() int { return c.records + c.readings }
 
 // distinct counts failures no two of which share a record: so many causes there
 // must be at least, if each were a single bad record.
-func distinct(failures []failure) (n int) {
+func distinct(failures []failure) (n causes) {
 	seen := map[uint64]bool{}
 	for _, f := range failures {
 		if met(seen, f.records) {
 			continue
 		}
-		n++
+		if len(f.records) == 0 {
+			n.readings++
+			continue
+		}
+		n.records++
 		for _, r := range f.records {
 			seen[r] = true
 		}

@@ -25,7 +25,7 @@ func TestChangesAreExplained(t *testing.T) {
 			b.call([]Verdict{Failure, Failure, Failure, Failure, Success}[i%5])
 		}
 		want := []string{
-			"closed to open: failures in a row: 5 of 5 calls, 5 of them on different records; last failure: http_503: Service Unavailable",
+			"closed to open: failures in a row: 5 of 5 calls failed, for 5 different records; last failure: http_503: Service Unavailable",
 			"open to half-open: open long enough; last failure: http_503: Service Unavailable",
 			"half-open to open: probe; last failure: http_503: Service Unavailable",
 			"open to half-open: open long enough; last failure: http_503: Service Unavailable",
@@ -38,7 +38,7 @@ func TestChangesAreExplained(t *testing.T) {
 		}
 		b.call(Failure) // 9 of 11 is the first failure after the tenth call
 		last := b.news[len(b.news)-1]
-		if want := "closed to open: share of failures: 9 of 11 calls, 9 of them on different records; last failure: http_503: Service Unavailable"; last != want {
+		if want := "closed to open: share of failures: 9 of 11 calls failed, for 9 different records; last failure: http_503: Service Unavailable"; last != want {
 			t.Errorf("got  %s\nwant %s", last, want)
 		}
 	})
@@ -144,4 +144,28 @@ func TestRestoreOfAClosedStateChangesNothing(t *testing.T) {
 			t.Errorf("state (-before +after):\n%s", diff)
 		}
 	})
+}
+
+func TestReadingsAreNotCalledRecords(t *testing.T) {
+	for want, calls := range map[string][][]string{
+		"failures in a row: 5 of 5 calls failed, all of them readings":                     {nil, nil, nil, nil, nil},
+		"failures in a row: 5 of 5 calls failed, for 5 different records":                  {{"a"}, {"b"}, {"c"}, {"d"}, {"e"}},
+		"failures in a row: 5 of 5 calls failed, for 1 different record and at 3 readings": {{"a"}, {"a"}, nil, nil, nil},
+		"failures in a row: 6 of 6 calls failed, for 2 different records and at 1 reading": {{"a"}, {"a"}, {"a"}, {"a"}, {"b"}, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var got []string
+			b := New("erp", Settings{}, func(_, _ State, why Why) { got = append(got, why.String()) })
+			for _, records := range calls {
+				c, err := b.Allow()
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Done(Result{Records: records})
+			}
+			if len(got) != 1 || got[0] != want {
+				t.Errorf("it says %q, want %q", got, want)
+			}
+		})
+	}
 }

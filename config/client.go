@@ -38,6 +38,8 @@ type Breaker struct {
 	MinCalls int
 	// Ratio is the share of failed calls from which on the breaker opens, 0 to 1.
 	Ratio float64
+	// InRow is how many calls must fail in a row for the breaker to open.
+	InRow int
 	// OpenFor is how long it stays open before the first probe.
 	OpenFor time.Duration
 }
@@ -101,7 +103,9 @@ func (b *Breaker) Fields(s *field.Set) {
 	s.Duration(&b.Window, "window", "How far back calls are counted.", field.Default("1m"), field.Range("1s", "1h"))
 	s.Int(&b.MinCalls, "min_calls", "How many calls there must be in the window before the breaker can open.",
 		field.Default("10"), field.Range("1", "10000"))
-	s.Float(&b.Ratio, "ratio", "The share of failed calls from which on the breaker opens.", field.Default("0.6"), field.Range("0.01", "1"))
+	s.Float(&b.Ratio, "ratio", "The share of failed calls in the window from which on the breaker opens.", field.Default("0.6"), field.Range("0.01", "1"))
+	s.Int(&b.InRow, "failures_in_row", "How many calls that fail one after the other, over whatever time, open the breaker too. Also then failures must have met three different records, or have been readings: one bad record is no outage.",
+		field.Default("5"), field.Range("3", "10000"))
 	s.Duration(&b.OpenFor, "open_for", "How long the breaker stays open before the first probe.",
 		field.Default("30s"), field.Range("1s", "24h"))
 }

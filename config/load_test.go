@@ -22,7 +22,7 @@ var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 func TestDefaultsOfAMinimalConfiguration(t *testing.T) {
 	c := mustLoad(t, minimal)
 	retry := Retry{MaxAttempts: 10, InitialDelay: 2 * time.Second, MaxDelay: 30 * time.Minute, Multiplier: 2, Jitter: "full", Timeout: 5 * time.Minute, RetryFor: 2 * time.Hour}
-	breaker := Breaker{Window: time.Minute, MinCalls: 10, Ratio: 0.6, OpenFor: 30 * time.Second}
+	breaker := Breaker{Window: time.Minute, MinCalls: 10, Ratio: 0.6, InRow: 5, OpenFor: 30 * time.Second}
 	want := &Config{
 		Path: "syncd.yaml", Dir: ".",
 		Journal: Journal{SQLite: SQLite{Path: "./syncd.db"}, Postgres: Postgres{Port: 5432, Schema: "syncd"}},
@@ -71,7 +71,7 @@ clients:
     concurrency: 256
     timeout: 6m
     max_pause: 2h
-    breaker: {window: 2m, min_calls: 3, ratio: 1, open_for: 1m}
+    breaker: {window: 2m, min_calls: 3, ratio: 1, failures_in_row: 7, open_for: 1m}
   erp:
     connector: erp
     database: erp
@@ -99,7 +99,7 @@ flows:
 		"log":         c.Log == Log{Level: "debug", Format: "json"},
 		"rate":        k.Rate == Rate{Events: 0.5, Per: time.Second} && k.Burst == 7 && k.Concurrency == 256,
 		"timeouts":    k.Timeout == 6*time.Minute && k.MaxPause == 2*time.Hour,
-		"breaker":     k.Breaker == Breaker{Window: 2 * time.Minute, MinCalls: 3, Ratio: 1, OpenFor: time.Minute},
+		"breaker":     k.Breaker == Breaker{Window: 2 * time.Minute, MinCalls: 3, Ratio: 1, InRow: 7, OpenFor: time.Minute},
 		"enabled":     !f.Enabled,
 		"from":        f.From.Stream == "products" && f.From.Page == 7 && f.From.Every == 100*time.Millisecond,
 		"start":       f.From.Start.From.Equal(time.Date(2026, 1, 31, 7, 0, 0, 0, time.UTC)),

@@ -45,7 +45,7 @@ func clientPlan(c *config.Client) *ClientPlan {
 	}
 	return &ClientPlan{
 		Name: c.Name, Settings: c.Settings, Gate: g, Concurrency: c.Concurrency, Timeout: c.Timeout,
-		Breaker: breaker.Settings{Window: c.Breaker.Window, MinCalls: c.Breaker.MinCalls, Ratio: c.Breaker.Ratio, OpenFor: c.Breaker.OpenFor},
+		Breaker: breaker.Settings{Window: c.Breaker.Window, MinCalls: c.Breaker.MinCalls, Ratio: c.Breaker.Ratio, ConsecutiveFailures: c.Breaker.InRow, OpenFor: c.Breaker.OpenFor},
 	}
 }
 

@@ -98,7 +98,7 @@ func (d *Daemon) present(ctx context.Context, c *client, f *FlowPlan, r jobs.Req
 		err := c.read(ctx, func() (err error) {
 			ev, err = c.source.Fetch(ctx, f.Stream, r.SourceID)
 			return err
-		})
+		}, r.SourceID)
 		return ev, observed, err
 	}
 	det, ok, err := d.journal.Get(ctx, jobs.RowID{Flow: r.Flow, Key: r.Key})
