@@ -72,7 +72,7 @@ type Reload struct {
 }
 
 // Run runs plan until ctx ends, then lets writes under way finish for the
-// grace time, unless another daemon has the journal. Plans that come through
+// grace time, unless ctx ends with jobs.ErrLost as its cause. Plans that come through
 // reload take its place one after another: what is under way ends under the old
 // plan, new work begins under the new one.
 func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan Reload) error {
@@ -83,7 +83,7 @@ func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan Reload) erro
 	for {
 		select {
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), jobs.ErrInUse) {
+			if errors.Is(context.Cause(ctx), jobs.ErrLost) {
 				r.hard() // nothing may be sent any more, and no outcome be stored
 			}
 			d.stop(r)

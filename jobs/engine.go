@@ -43,6 +43,9 @@ var ErrUnsafe = errors.New("journal: not durable as configured")
 // ErrInUse says that another daemon has the journal.
 var ErrInUse = errors.New("journal: in use by another daemon")
 
+// ErrLost says that the journal was taken away from under a daemon.
+var ErrLost = errors.New("journal: lost while in use")
+
 // MaxID is how long a key or an id of a source record may be, in bytes, of which
 // one that is not UTF-8, NUL or 0x1a counts as three. An engine refuses a longer
 // one; it would not fit into PostgreSQL's indexes.

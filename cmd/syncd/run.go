@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -48,7 +49,9 @@ type service struct {
 	app     *app
 	config  *config.Config
 	log     *slog.Logger
+	logs    *kept
 	journal *jobs.Journal
+	probed  probe
 	daemon  *daemon.Daemon
 	reload  chan daemon.Reload
 	// expect tells the metrics what a plan holds.
@@ -69,7 +72,10 @@ func (a *app) run(ctx context.Context, grace time.Duration) error {
 	if a.json {
 		c.Log.Format = "json"
 	}
-	log := logger(c, a.err, a.secrets)
+	// Whoever reads the log may end before the daemon, which has more to do than to log.
+	signal.Ignore(syscall.SIGPIPE)
+	logs := &kept{w: a.err}
+	log := logger(c, logs, a.secrets)
 	slog.SetDefault(log)
 	// From here on a first signal is a graceful stop.
 	ctx, stop := signals(ctx,
@@ -80,7 +86,7 @@ func (a *app) run(ctx context.Context, grace time.Duration) error {
 			log.Warn("ended at once; writes under way are found out about at the next start", "signal", s.String())
 		})
 	defer stop()
-	s := &service{app: a, config: c, log: log, reload: make(chan daemon.Reload), stopping: ctx.Done()}
+	s := &service{app: a, config: c, log: log, logs: logs, reload: make(chan daemon.Reload), stopping: ctx.Done()}
 	err = s.run(ctx, hup, grace)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // told to stop while it was still starting
@@ -117,9 +123,10 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 		return exit(exitConfig, err)
 	}
 	metrics := admin.NewMetrics(version())
+	metrics.CountLost(s.logs.Lost)
 	s.journal = j
 	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut})
-	metrics.Watch(admin.State{Journal: j, Clients: s.clients})
+	metrics.Watch(admin.State{Journal: j, Clients: s.clients, Flows: s.daemon.Flows})
 	s.expect = func(p *daemon.Plan) {
 		metrics.Expect(slices.Collect(maps.Keys(p.Flows)), slices.Collect(maps.Keys(p.Clients)))
 	}
@@ -140,12 +147,12 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	go s.tell(ctx)
-	go s.obey(ctx, hup, lost(eng), lose)
+	go s.obey(ctx, hup, eng, lose)
 	s.log.Info("syncd runs", "version", version(), "config", s.config.Path, "journal", j.Describe(), "clients", len(plan.Clients), "flows", len(plan.Flows))
 	err = s.daemon.Run(ctx, plan, s.reload)
 	var je *jobs.Error
 	switch {
-	case errors.Is(context.Cause(ctx), jobs.ErrInUse):
+	case errors.Is(context.Cause(ctx), jobs.ErrLost):
 		return exit(exitJournal, context.Cause(ctx))
 	case errors.As(err, &je):
 		return exit(exitJournal, err)
@@ -184,23 +191,24 @@ func signals(ctx context.Context, first, second func(os.Signal)) (context.Contex
 	return ctx, func() { signal.Stop(ch); cancel() }
 }
 
-// lost is closed when the engine no longer has the journal for itself.
-func lost(e jobs.Engine) <-chan struct{} {
-	if l, ok := e.(interface{ Lost() <-chan struct{} }); ok {
-		return l.Lost()
-	}
-	return nil
-}
-
 // obey acts on SIGHUP and on the loss of the journal.
-func (s *service) obey(ctx context.Context, hup <-chan os.Signal, lost <-chan struct{}, lose context.CancelCauseFunc) {
+func (s *service) obey(ctx context.Context, hup <-chan os.Signal, eng jobs.Engine, lose context.CancelCauseFunc) {
+	var lost <-chan struct{}
+	journal, ok := eng.(interface {
+		Lost() <-chan struct{}
+		LostWhy() error
+	})
+	if ok {
+		lost = journal.Lost()
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-lost:
-			s.log.Error("another daemon has the journal; stopping")
-			lose(jobs.ErrInUse)
+			why := journal.LostWhy()
+			s.log.Error("the journal was taken away; stopping, and nothing more is sent", "error", why)
+			lose(fmt.Errorf("%w: %w", jobs.ErrLost, why))
 			return
 		case <-hup:
 			s.reread(ctx)
@@ -251,28 +259,6 @@ func (s *service) mistakes(err error) {
 		s.log.Error("a mistake in the new configuration", "mistake", p.String())
 	}
 	s.log.Error("the new configuration has mistakes; the old one stays", "mistakes", len(es.Problems))
-}
-
-// ready says whether the daemon does its work.
-func (s *service) ready(ctx context.Context) error {
-	select {
-	case <-s.stopping:
-		return errors.New("stopping")
-	default:
-	}
-	if !s.daemon.Running() {
-		return errors.New("starting")
-	}
-	if s.readable(ctx) != nil {
-		return errors.New("the journal cannot be read")
-	}
-	return nil
-}
-
-// readable says whether the journal answers.
-func (s *service) readable(ctx context.Context) error {
-	_, err := s.journal.Clients(ctx)
-	return err
 }
 
 // clients tells the metrics of the clients' gates.

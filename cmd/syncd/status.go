@@ -25,6 +25,7 @@ type statusJSON struct {
 	At       time.Time      `json:"at"`
 	Journal  string         `json:"journal"`
 	Daemon   string         `json:"daemon"`
+	Says     string         `json:"daemon_says,omitempty"`
 	Flows    []flowStatus   `json:"flows"`
 	Clients  []clientStatus `json:"clients"`
 	Totals   totals         `json:"totals"`
@@ -45,6 +46,8 @@ type flowStatus struct {
 	Flow       string           `json:"flow"`
 	Configured bool             `json:"configured"`
 	LastChange *time.Time       `json:"last_change,omitempty"`
+	LastRead   *time.Time       `json:"last_read,omitempty"`
+	Failing    *failingStatus   `json:"reading_fails,omitempty"`
 	Open       int64            `json:"open"`
 	Due        int64            `json:"due"`
 	Done       int64            `json:"done"`
@@ -75,7 +78,8 @@ func (a *app) statusCmd() *cobra.Command {
 		Short: "Show flows, clients and jobs at a glance",
 		Long: `status reads the journal and shows where every flow and client stands. It exits
 with 1 when something needs a person: dead letters, a client that is suspended
-or that a person paused, colliding records, a journal that warns of itself, a
+or that a person paused, a source that cannot be read, colliding records, records
+that wait for each other in a circle, a journal that warns of itself, a
 daemon that does not answer on its listen address.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
@@ -97,7 +101,8 @@ func (a *app) status(ctx context.Context) error {
 		return exit(exitJournal, err)
 	}
 	s := statusOf(c, o)
-	s.Journal, s.Daemon = j.Describe(), daemonState(ctx, c.Listen)
+	s.Journal = j.Describe()
+	s.Daemon, s.Says = daemonState(ctx, c.Listen)
 	if w, ok := e.(interface {
 		Warnings(ctx context.Context) []string
 	}); ok {
@@ -121,6 +126,11 @@ func (a *app) status(ctx context.Context) error {
 
 func (s *statusJSON) finding() bool {
 	if s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
+	for _, f := range s.Flows {
+		if f.Failing != nil {
+			f.Failing.Message = a.secrets.cut(f.Failing.Message)
+		}
+	}
 		return true
 	}
 	// Quotas and outages end by themselves.
@@ -157,6 +167,9 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 		default:
 			f.Open += n.N
 			f.Due += n.Due
+	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return f.Failing.finding(s.At) }) {
+		return true
+	}
 			if n.Reason != jobs.ReasonNone {
 				f.OpenBy[string(n.Reason)] += n.N
 			}
@@ -203,6 +216,9 @@ func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
 	slices.SortFunc(s.Clients, func(x, y clientStatus) int { return strings.Compare(x.Client, y.Client) })
 }
 
+		if cf := c.Flows[fs.Flow]; cf != nil && cf.Enabled {
+			flow(fs.Flow).reading(fs)
+		}
 // What status says of the daemon.
 const (
 	daemonRuns     = "running"
@@ -212,31 +228,34 @@ const (
 )
 
 // daemonState asks the daemon on the listen address whether it is ready.
-func daemonState(ctx context.Context, listen string) string {
+// If it is not, what it says of that comes second.
+func daemonState(ctx context.Context, listen string) (state, says string) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return daemonUnknown
+		return daemonUnknown, ""
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	// A journal that is slow to be written delays the answer.
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {
-		return daemonUnknown
+		return daemonUnknown, ""
 	}
 	// Its own transport, which asks no proxy.
 	tr := &http.Transport{DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: tr}).Do(req)
 	if err != nil {
-		return daemonAway
+		return daemonAway, ""
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return daemonNotReady
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // as far as it can be read
+		return daemonNotReady, strings.TrimSpace(string(text))
 	}
-	return daemonRuns
+	return daemonRuns, ""
 }
 
 func (s *statusJSON) print(w io.Writer) error {
@@ -246,14 +265,14 @@ func (s *statusJSON) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "journal  %s\ndaemon   %s\n\n", s.Journal, daemon)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tWHY OPEN OR DEAD")
+	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tLAST READ\tWHY OPEN OR DEAD")
 	for _, f := range s.Flows {
 		name := f.Flow
 		if !f.Configured {
 			name += " (not configured)"
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", clean(name), f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,
-			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), dash(whyOpen(f)))
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", clean(name), f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,
+			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), ago(s.At, f.LastRead), dash(whyOpen(f)))
 	}
 	fmt.Fprintln(tw)
 	fmt.Fprintln(tw, "CLIENT\tRUNNING\tGATE\tUNTIL\tEVIDENCE")
@@ -278,6 +297,9 @@ func whyOpen(f flowStatus) string {
 	list := func(m map[string]int64) string {
 		var out []string
 		for _, k := range slices.Sorted(maps.Keys(m)) {
+	if s.Says != "" {
+		daemon += ": " + clean(s.Says)
+	}
 			out = append(out, fmt.Sprintf("%s %d", k, m[k]))
 		}
 		return strings.Join(out, ", ")
@@ -301,6 +323,11 @@ func ago(now time.Time, t *time.Time) string {
 	d := now.Sub(*t)
 	switch {
 	case d < 0:
+	for _, f := range s.Flows {
+		if f.Failing != nil {
+			fmt.Fprintf(w, "\n%s\n", clean(f.Failing.text(f.Flow, s.At)))
+		}
+	}
 		return "now"
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))

@@ -19,7 +19,7 @@ func (s *service) tell(ctx context.Context) {
 	// Readiness is looked for often until it has been told.
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for s.ready(ctx) != nil {
+	for s.up(ctx) != nil {
 		select {
 		case <-ctx.Done():
 			s.notify(systemd.SdNotifyStopping)

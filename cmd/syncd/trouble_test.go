@@ -35,6 +35,10 @@ func TestFullDiskLosesNothingAndHealsByItself(t *testing.T) {
 	w.shop.put("A", "second")
 	w.shop.put("B", "first")
 	p.await("no space is left")
+	until(t, "it is not ready", func() bool {
+		status, body := get(t, w.url("/readyz"))
+		return status == http.StatusServiceUnavailable && body == "the journal cannot be written\n"
+	})
 	// Nothing is sent that could not be noted before.
 	if got := w.erp.effects(); len(got) != 1 {
 		t.Errorf("writes %q although the journal's disk is full", got)
@@ -42,6 +46,7 @@ func TestFullDiskLosesNothingAndHealsByItself(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "it is ready again", func() bool { status, _ := get(t, w.url("/readyz")); return status == http.StatusOK })
 	until(t, "both are in the ERP", func() bool {
 		got := w.erp.effects()
 		return slices.Contains(got, "update A second") && slices.Contains(got, "create B first")
@@ -99,10 +104,22 @@ func TestSourceThatIsAwayIsToldOnceAndWhenItIsBack(t *testing.T) {
 		return true
 	})
 	p.await("reading failed", "cursor stays")
+	w.sees("reading_fails", `"code": "http_500"`)
+	if status, body := get(t, w.url("/readyz")); status != http.StatusOK {
+		t.Errorf("a source in trouble makes it unready: %d %s", status, body)
+	}
+	if r := w.call("status"); r.code != exitOK || !strings.Contains(r.out, "\nreading fails: flow orders, since 2") || !strings.Contains(r.out, "): transient (http_500)") {
+		t.Errorf("status ends with %d and says\n%s", r.code, r.out)
+	}
+	if _, m := get(t, w.url("/metrics")); strings.Contains(m, `syncd_flow_reading_failing_since_timestamp_seconds{flow="orders"} 0`) ||
+		!strings.Contains(m, `syncd_flow_last_read_timestamp_seconds{flow="orders"} 1`) {
+		t.Errorf("the metrics do not show it:\n%s", m)
+	}
 	polls := w.shop.count()
 	until(t, "it was asked some times more", func() bool { return w.shop.count() > polls+2 })
 	w.shop.refusing(nil)
 	p.await("reading works again")
+	until(t, "status shows no trouble", func() bool { return !strings.Contains(w.call("status", "--json").out, "reading_fails") })
 	w.shop.put("A", "second")
 	w.done("A", 2)
 	p.stop()
