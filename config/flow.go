@@ -1,10 +1,16 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"syncd/connectors"
 	"syncd/internal/field"
+	"syncd/mapping"
 )
 
 // Flow is the rule that takes one stream to one entity.
@@ -27,8 +33,12 @@ type Flow struct {
 	MaxAge time.Duration
 	// OnExpire is dead or drop.
 	OnExpire string
+	// AcceptChange is the token of a change that shall pass; "" for none.
+	AcceptChange string
 
 	redact func(string) string
+	// at tells where a part of the flow stands; a function, as redact is.
+	at func(path ...string) field.Pos
 }
 
 // From is where a flow reads.
@@ -82,6 +92,8 @@ func (f *Flow) Fields(s *field.Set) {
 	s.String(&f.OnExpire, "on_expire", "What becomes of a change that is older than max_age and cannot be read anew.",
 		field.Choices(field.Choice{Name: "dead", Doc: "a dead letter, for a person to see"}, field.Choice{Name: "drop", Doc: "dropped and counted"}),
 		field.Default("dead"))
+	s.String(&f.AcceptChange, "accept_change", "Lets one change of key, strategy or a constant that key uses pass, which syncd refuses to start with otherwise: the token that the refusal names. "+
+		"It stands for that change alone and may stay here.", field.Pattern("[a-z0-9]+", "the token that the refusal names"), field.Advanced())
 }
 
 // Fields declares where a flow reads.
@@ -129,6 +141,7 @@ func (t *To) Fields(s *field.Set) {
 // Validate checks one flow for itself.
 func (f *Flow) Validate(r *field.Report) {
 	f.To.Strategy = connectors.Strategy(f.To.strategy)
+	f.at = func(path ...string) field.Pos { return r.At(path...).Pos() }
 	mapGiven, fileGiven := r.Given("map"), r.Given("map_file")
 	switch {
 	case mapGiven && fileGiven:
@@ -142,6 +155,37 @@ func (f *Flow) Validate(r *field.Report) {
 	if f.To.CreateOnly && f.To.OnDelete != "ignore" {
 		r.At("to", "on_delete").Errorf("create_only never changes a record, so it cannot be %s; write ignore, or take create_only out", participle(f.To.OnDelete))
 	}
+}
+
+// At returns where a part of the flow stands, such as "to", "client"; where one
+// that was not given is missing.
+func (f *Flow) At(path ...string) field.Pos {
+	if len(path) == 1 && path[0] == "key" {
+		return f.Key.Pos
+	}
+	return f.at(path...)
+}
+
+// KeyConstants are the constants that key uses. In the place of a value that came
+// from a reference stands a digest of it.
+func (f *Flow) KeyConstants() map[string]string {
+	out := map[string]string{}
+	for name, v := range mapping.Constants(f.Key.Value, f.Vars) {
+		if redacted(f.redact, v) != v {
+			h := sha256.Sum256([]byte(v))
+			v = "sha256:" + hex.EncodeToString(h[:8])
+		}
+		out[name] = v
+	}
+	return out
+}
+
+// Unresolved tells whether something that a lenient Load could not read is part of
+// what ties the flow to its records.
+func (f *Flow) Unresolved() bool {
+	texts := []string{f.From.Client, f.From.Stream, f.To.Client, f.To.Entity}
+	texts = slices.AppendSeq(texts, maps.Values(mapping.Constants(f.Key.Value, f.Vars)))
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, field.Unresolved) })
 }
 
 func participle(onDelete string) string {

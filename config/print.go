@@ -34,7 +34,7 @@ func (c Client) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c
 func (f Flow) Format(st fmt.State, _ rune) {
 	type plain Flow
 	p := plain(f)
-	p.redact = nil
+	p.redact, p.at = nil, nil
 	printRedacted(st, f.redact, p)
 }
 

@@ -185,8 +185,11 @@ type EntityInfo struct {
 // StrategyInfo is one strategy that an entity can carry.
 type StrategyInfo struct {
 	Strategy Strategy
-	// Field is where the key stands in the target, and what makes it unique.
+	// Field is where the key stands in the target, and what makes it unique, in words.
 	Field string
+	// KeyField is the place alone. It stays the same for ever as long as the key
+	// stands there: records written under another one are not found again.
+	KeyField string
 }
 
 // Carries reports whether the entity can carry s.

@@ -76,6 +76,12 @@ func JobFlow(c *config.Flow) *jobs.Flow {
 		MaxAge: c.MaxAge, CanRefresh: c.From.Info.CanFetch,
 		OnExisting: c.To.OnExisting, OnDelete: c.To.OnDelete, OnVanish: c.To.OnVanish, OnRename: c.To.OnRename,
 		OnMissing: c.To.OnMissing, OnFrozen: c.To.OnFrozen, OnExpire: c.OnExpire, CreateOnly: c.To.CreateOnly,
+		Key: c.Key.Value, KeyConstants: c.KeyConstants(), AcceptChange: c.AcceptChange,
+	}
+	for _, s := range c.To.Info.Strategies {
+		if s.Strategy == f.Strategy {
+			f.KeyField = s.KeyField
+		}
 	}
 	// A target that refuses older states by itself needs no waiting: a late write
 	// of ours can do no harm there.

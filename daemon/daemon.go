@@ -131,6 +131,15 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 		}
 		r.clients[name] = c
 	}
+	accepted, err := d.journal.Bind(ctx, plan.JobFlows())
+	if err != nil {
+		return fail(err)
+	}
+	for _, c := range accepted {
+		for _, f := range c.Differences {
+			d.log.Warn("the flow was changed, and the change is accepted", "flow", c.Flow, "field", f.Field, "was", f.Was, "is", f.Is)
+		}
+	}
 	for name, c := range r.clients {
 		flows := plan.targets(name)
 		lost, err := d.journal.Recover(ctx, name, flows)

@@ -117,6 +117,8 @@ type Tx interface {
 
 	// List returns rows that match f, ordered by flow and key, without bodies.
 	List(ctx context.Context, f Filter) ([]Row, error)
+	// Destinations returns where the rows of a flow are written, each place once.
+	Destinations(ctx context.Context, flow string) ([]Destination, error)
 	// Counts counts rows by flow, state, reason and class; done rows without a
 	// reason, which are most, by flow alone.
 	Counts(ctx context.Context, now time.Time) ([]Count, error)
@@ -126,6 +128,9 @@ type Tx interface {
 	// PutMeta writes one of the journal's own facts; name and value are plain words.
 	PutMeta(ctx context.Context, name, value string) error
 }
+
+// Destination is where a row is written.
+type Destination struct{ Client, Entity string }
 
 // Filter chooses rows. Empty fields match everything.
 type Filter struct {

@@ -14,6 +14,14 @@ type Flow struct {
 	// Client and Entity are where it writes.
 	Client, Entity string
 	Strategy       connectors.Strategy
+	// KeyField is where in the target the key stands: StrategyInfo.KeyField.
+	KeyField string
+	// Key is the expression that gives a record its key, KeyConstants are the flow's
+	// constants that it uses.
+	Key          string
+	KeyConstants map[string]string
+	// AcceptChange is the token of a change that shall pass: Change.Token.
+	AcceptChange string
 	// SettleTime is how long after its sending a write in doubt may still be at work.
 	SettleTime time.Duration
 	Retry      Retry

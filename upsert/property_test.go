@@ -11,6 +11,7 @@ import (
 	"syncd/connectors"
 	"syncd/internal/faketarget"
 	"syncd/jobs"
+	"syncd/upsert"
 )
 
 // law is what a random history is played under.
@@ -22,6 +23,9 @@ type law struct {
 	seeded   bool
 	// slow is how late writes take effect at most; 0 means within settle time.
 	slow time.Duration
+	// strategies are those that the flow changes between, at any moment; none for
+	// a flow that keeps its own.
+	strategies []connectors.Strategy
 }
 
 func drawLaw(t *rapid.T, s connectors.Strategy) law {
@@ -135,6 +139,20 @@ func TestUniqueTargetKeepsOneRecordThoughItIsSlowerThanItSays(t *testing.T) {
 	}
 }
 
+// TestAnotherStrategyFindsOutWhatTheOneBeforeLeftInDoubt plays histories in which
+// the flow's strategy changes, at any moment. A target that carries more than
+// lookup keeps the key unique by itself, so that it refuses a late create of
+// whatever strategy.
+func TestAnotherStrategyFindsOutWhatTheOneBeforeLeftInDoubt(t *testing.T) {
+	all := []connectors.Strategy{connectors.NaturalKey, connectors.ExternalRef, connectors.Lookup}
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLaw(t, rapid.SampledFrom(all).Draw(t, "first strategy"))
+		l.options.Unique, l.strategies = true, all
+		w, dropped := play(t, l)
+		check(t, l, w, dropped)
+	})
+}
+
 // steps of a history. The library draws the first ones more often.
 var steps = []string{"run", "run", "run", "want", "run", "gone", "run", "wait", "replay", "drop"}
 
@@ -163,7 +181,7 @@ func play(t *rapid.T, l law) (*world, map[string]bool) {
 		w.target.Seed("a", `{"v":"before us"}`)
 	}
 	keys := []string{"a"}
-	if l.flow.Strategy == connectors.NaturalKey {
+	if l.flow.Strategy == connectors.NaturalKey || len(l.strategies) > 0 {
 		keys = []string{"a", "b", "c"}
 	}
 	slow := l.slow
@@ -174,6 +192,13 @@ func play(t *rapid.T, l law) (*world, map[string]bool) {
 	}
 	dropped := map[string]bool{}
 	for range rapid.IntRange(2, 25).Draw(t, "steps") {
+		if len(l.strategies) > 0 && rapid.IntRange(0, 3).Draw(t, "another strategy") == 0 {
+			w.flow.Strategy = rapid.SampledFrom(l.strategies).Draw(t, "strategy")
+			w.tell("strategy %s", w.flow.Strategy)
+			if w.s, err = upsert.New(w.flow, less(w.target), w, w.clock); err != nil {
+				t.Fatal(err)
+			}
+		}
 		key := rapid.SampledFrom(keys).Draw(t, "key")
 		switch rapid.SampledFrom(steps).Draw(t, "step") {
 		case "want":

@@ -162,8 +162,8 @@ func infoComplete(w *writer) {
 		w.t.Error("removals without Remove")
 	}
 	for _, s := range i.Strategies {
-		if s.Field == "" {
-			w.t.Errorf("strategy %s does not say by which field", s.Strategy)
+		if s.Field == "" || s.KeyField == "" {
+			w.t.Errorf("strategy %s does not say by which field: %q, %q", s.Strategy, s.Field, s.KeyField)
 		}
 	}
 }

@@ -155,11 +155,11 @@ func (e *Entity) info(name string, timeout time.Duration) connectors.EntityInfo 
 	if e.Unique {
 		in.MaxBatch = maxBatch
 		in.Strategies = []connectors.StrategyInfo{
-			{Strategy: connectors.NaturalKey, Field: keys + " (unique index)"},
-			{Strategy: connectors.ExternalRef, Field: keys + " (unique index)"},
+			{Strategy: connectors.NaturalKey, Field: keys + " (unique index)", KeyField: keys},
+			{Strategy: connectors.ExternalRef, Field: keys + " (unique index)", KeyField: keys},
 		}
 	}
-	in.Strategies = append(in.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: keys})
+	in.Strategies = append(in.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: keys, KeyField: keys})
 	if e.Gone.Column != "" {
 		in.Removals = []connectors.Removal{connectors.Archive, connectors.Delete}
 	}

@@ -144,13 +144,13 @@ func (s *entitySettings) info(name string) connectors.EntityInfo {
 	doc := s.Doc
 	i := connectors.EntityInfo{Name: name, SettleTime: s.Settle, MaxBatch: 1}
 	if s.Put.Path != "" {
-		i.Strategies = []connectors.StrategyInfo{{Strategy: connectors.NaturalKey, Field: s.Put.Method + " " + s.Put.Path}}
+		i.Strategies = []connectors.StrategyInfo{{Strategy: connectors.NaturalKey, Field: s.Put.Method + " " + s.Put.Path, KeyField: "the path"}}
 		doc = orElse(doc, "Records under "+s.Put.Path+".")
 	} else {
 		if s.Unique {
-			i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.ExternalRef, Field: s.Create.KeyField.text + ", which the server keeps unique"})
+			i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.ExternalRef, Field: s.Create.KeyField.text + ", which the server keeps unique", KeyField: s.Create.KeyField.text})
 		}
-		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: s.Create.KeyField.text})
+		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: s.Create.KeyField.text, KeyField: s.Create.KeyField.text})
 		doc = orElse(doc, "Records of "+s.Create.Path+".")
 	}
 	i.Doc = doc

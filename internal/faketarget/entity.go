@@ -88,12 +88,12 @@ func (e *Entity) Info() connectors.EntityInfo {
 		Name: e.o.Name, Doc: "a record in memory",
 		Guarded: e.o.Guarded, MaxBatch: e.o.MaxBatch, SettleTime: e.o.SettleTime, Renames: true,
 		Removals: []connectors.Removal{connectors.Archive, connectors.Delete}, Children: e.o.Children,
-		Strategies: []connectors.StrategyInfo{{Strategy: connectors.NaturalKey, Field: "key, its primary key"}},
+		Strategies: []connectors.StrategyInfo{{Strategy: connectors.NaturalKey, Field: "key, its primary key", KeyField: "key"}},
 	}
 	if e.o.Unique {
-		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.ExternalRef, Field: "ref, which is unique"})
+		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.ExternalRef, Field: "ref, which is unique", KeyField: "ref"})
 	}
-	i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: "ref"})
+	i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: "ref", KeyField: "ref"})
 	return i
 }
 

@@ -12,6 +12,27 @@ import (
 )
 
 var listSentences = []sentence{
+	{"the destinations of a flow are each told once", func(t *engineTest) {
+		row := func(flow, key, client, entity string) jobs.Row {
+			r := plain(key)
+			r.Flow, r.Client, r.Entity = flow, client, entity
+			return r
+		}
+		t.put(row("orders", "A", "erp", "sale"), row("orders", "B", "erp", "sale"), row("orders", "C", "erp", "\x00\xff"),
+			row("orders", "D", "old", "sale"), row("products", "A", "pim", "item"))
+		for flow, want := range map[string][]jobs.Destination{
+			"orders":   {{Client: "erp", Entity: "\x00\xff"}, {Client: "erp", Entity: "sale"}, {Client: "old", Entity: "sale"}},
+			"products": {{Client: "pim", Entity: "item"}},
+			"nothing":  nil,
+		} {
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				got, err := tx.Destinations(ctx, flow)
+				slices.SortFunc(got, func(a, b jobs.Destination) int { return strings.Compare(a.Client+a.Entity, b.Client+b.Entity) })
+				t.same("the destinations of "+flow, got, want)
+				return err
+			})
+		}
+	}},
 	{"a listing chooses by every field of its filter", func(t *engineTest) {
 		row := func(flow, key string, change func(*jobs.Row)) jobs.Row {
 			r := plain(key)

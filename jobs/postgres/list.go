@@ -98,6 +98,24 @@ func (t *tx) Counts(ctx context.Context, now time.Time) (out []jobs.Count, err e
 	return out, nil
 }
 
+// Destinations implements jobs.Tx.
+func (t *tx) Destinations(ctx context.Context, flow string) (out []jobs.Destination, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var d jobs.Destination
+		if err := rows.Scan(&d.Client, &d.Entity); err != nil {
+			return err
+		}
+		var in stored.ReadIDs
+		d.Client, d.Entity = in.ID(d.Client), in.ID(d.Entity)
+		out = append(out, d)
+		return in.Err
+	}, t.q.destinations, stored.ID(flow))
+	if err != nil {
+		return nil, fmt.Errorf("read where the rows of flow %s are written: %w", flow, err)
+	}
+	return out, nil
+}
+
 // Meta implements jobs.Tx.
 func (t *tx) Meta(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}

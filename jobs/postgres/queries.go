@@ -43,7 +43,7 @@ type queries struct {
 	attemptsAdd, attempts                     string
 	requestsAdd, requests, requestPostpone    string
 	requestsDelete, clients, clientPut        string
-	counts, meta, metaPut                     string
+	counts, destinations, meta, metaPut       string
 
 	leaseLook, leaseTake, leaseRenew, leaseRelease, leaseHold string
 }
@@ -66,7 +66,7 @@ func (q *queries) all() []*string {
 		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
-		&q.clients, &q.clientPut, &q.counts, &q.meta, &q.metaPut,
+		&q.clients, &q.clientPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
 		&q.leaseLook, &q.leaseTake, &q.leaseRenew, &q.leaseRelease, &q.leaseHold}
 }
 
@@ -133,6 +133,7 @@ func (q *queries) overRows() {
 		min(open_since) FILTER (WHERE state <> 'done'), min(due_at) FILTER (WHERE state <> 'done' AND due_at > '-infinity'),
 		count(*) FILTER (WHERE state = 'ready' AND due_at <= $1), count(unresolved_at) FROM {s}.jobs GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`
 	q.metaPut = `INSERT INTO {s}.meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+	q.destinations = `SELECT DISTINCT client, entity FROM {s}.jobs WHERE flow = $1 ORDER BY client, entity`
 	q.meta = `SELECT name, value FROM {s}.meta UNION ALL SELECT 'schema', max(version_id)::text FROM {s}.` + versionTable
 }
 

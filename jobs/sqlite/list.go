@@ -63,6 +63,19 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) (out []jobs.Row, err error
 	return out, nil
 }
 
+// Destinations implements jobs.Tx.
+func (t *tx) Destinations(ctx context.Context, flow string) (out []jobs.Destination, err error) {
+	err = t.query(ctx, `SELECT DISTINCT client, entity FROM jobs WHERE flow = ? ORDER BY client, entity`, []any{id(flow)}, func(v row) error {
+		var in stored.ReadIDs
+		out = append(out, jobs.Destination{Client: in.ID(v.text(0)), Entity: in.ID(v.text(1))})
+		return in.Err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read where the rows of flow %s are written: %w", flow, err)
+	}
+	return out, nil
+}
+
 // Meta implements jobs.Tx.
 func (t *tx) Meta(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
