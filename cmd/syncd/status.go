@@ -108,6 +108,11 @@ func (a *app) status(ctx context.Context) error {
 	}); ok {
 		s.Warnings = append(s.Warnings, w.Warnings(ctx)...)
 	}
+	for _, f := range s.Flows {
+		if f.Failing != nil {
+			f.Failing.Message = a.secrets.cut(f.Failing.Message)
+		}
+	}
 	for _, cs := range s.Clients {
 		if cs.Paused != nil {
 			cs.Paused.Evidence = a.secrets.cut(cs.Paused.Evidence)
@@ -126,11 +131,9 @@ func (a *app) status(ctx context.Context) error {
 
 func (s *statusJSON) finding() bool {
 	if s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
-	for _, f := range s.Flows {
-		if f.Failing != nil {
-			f.Failing.Message = a.secrets.cut(f.Failing.Message)
-		}
+		return true
 	}
+	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return f.Failing.finding(s.At) }) {
 		return true
 	}
 	// Quotas and outages end by themselves.
@@ -167,9 +170,6 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 		default:
 			f.Open += n.N
 			f.Due += n.Due
-	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return f.Failing.finding(s.At) }) {
-		return true
-	}
 			if n.Reason != jobs.ReasonNone {
 				f.OpenBy[string(n.Reason)] += n.N
 			}
@@ -181,6 +181,9 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 	for _, fs := range o.Flows {
 		if !fs.MovedAt.IsZero() {
 			flow(fs.Flow).LastChange = &fs.MovedAt
+		}
+		if cf := c.Flows[fs.Flow]; cf != nil && cf.Enabled {
+			flow(fs.Flow).reading(fs)
 		}
 	}
 	for name, n := range o.Contenders {
@@ -216,9 +219,6 @@ func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
 	slices.SortFunc(s.Clients, func(x, y clientStatus) int { return strings.Compare(x.Client, y.Client) })
 }
 
-		if cf := c.Flows[fs.Flow]; cf != nil && cf.Enabled {
-			flow(fs.Flow).reading(fs)
-		}
 // What status says of the daemon.
 const (
 	daemonRuns     = "running"
@@ -263,6 +263,9 @@ func (s *statusJSON) print(w io.Writer) error {
 	if daemon == daemonUnknown {
 		daemon = "not known, because listen is off"
 	}
+	if s.Says != "" {
+		daemon += ": " + clean(s.Says)
+	}
 	fmt.Fprintf(w, "journal  %s\ndaemon   %s\n\n", s.Journal, daemon)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tLAST READ\tWHY OPEN OR DEAD")
@@ -286,6 +289,11 @@ func (s *statusJSON) print(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	for _, f := range s.Flows {
+		if f.Failing != nil {
+			fmt.Fprintf(w, "\n%s\n", clean(f.Failing.text(f.Flow, s.At)))
+		}
+	}
 	for _, n := range s.Warnings {
 		fmt.Fprintln(w, "\nwarning:", clean(n))
 	}
@@ -297,9 +305,6 @@ func whyOpen(f flowStatus) string {
 	list := func(m map[string]int64) string {
 		var out []string
 		for _, k := range slices.Sorted(maps.Keys(m)) {
-	if s.Says != "" {
-		daemon += ": " + clean(s.Says)
-	}
 			out = append(out, fmt.Sprintf("%s %d", k, m[k]))
 		}
 		return strings.Join(out, ", ")
@@ -323,11 +328,6 @@ func ago(now time.Time, t *time.Time) string {
 	d := now.Sub(*t)
 	switch {
 	case d < 0:
-	for _, f := range s.Flows {
-		if f.Failing != nil {
-			fmt.Fprintf(w, "\n%s\n", clean(f.Failing.text(f.Flow, s.At)))
-		}
-	}
 		return "now"
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))
