@@ -19,8 +19,8 @@ import (
 
 type openGate struct{}
 
-func (openGate) Wait(context.Context) error                                { return nil }
-func (openGate) Longest() time.Duration { return 24 * time.Hour }
+func (openGate) Wait(context.Context) error { return nil }
+func (openGate) Longest() time.Duration     { return 24 * time.Hour }
 
 func (openGate) Observe(context.Context, ratelimit.Signal, time.Time) bool { return false }
 

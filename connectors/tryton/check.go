@@ -2,7 +2,6 @@ package tryton
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,10 +79,5 @@ func (i *instance) checkEntity(ctx context.Context, name string, e *entity) conn
 }
 
 func finding(subject string, err error) connectors.Finding {
-	var e *connectors.Error
-	f := connectors.Finding{Subject: subject, Problem: err.Error()}
-	if errors.As(err, &e) {
-		f.Unreachable = e.Class == connectors.Transient
-	}
-	return f
+	return connectors.Finding{Subject: subject, Problem: err.Error(), Unreachable: connectors.Unanswered(err)}
 }

@@ -16,7 +16,9 @@ import (
 // changed one into the other in their order, what is too many is archived, what
 // is missing is created. Where they cannot (lines of a sale), the first that
 // differs is deleted with all that follow, and these are created anew: so they
-// keep their order, and none keeps a value that belonged to another.
+// keep their order, and none keeps a value that belonged to another. The same
+// lines in another order are the same: a shop may tell them so on any day, and
+// where the sale is frozen there would be nothing to do about it.
 func (r *rpc) children(ctx context.Context, relation string, have []map[string]any, want []map[string]any) ([]any, error) {
 	archives, err := r.has(ctx, relation, "active")
 	if err != nil {
@@ -32,6 +34,9 @@ func (r *rpc) children(ctx context.Context, relation string, have []map[string]a
 
 // replaced brings children there that nothing else refers to.
 func replaced(have, want []map[string]any) (cmds []any) {
+	if alike(have, want) {
+		return nil
+	}
 	same := 0
 	for same < min(len(have), len(want)) && holds(have[same], want[same]) {
 		same++
@@ -43,6 +48,22 @@ func replaced(have, want []map[string]any) (cmds []any) {
 		cmds = append(cmds, []any{"create", want[same:]})
 	}
 	return cmds
+}
+
+// alike reports whether each wanted child is there, in whatever order, and no other.
+func alike(have, want []map[string]any) bool {
+	if len(have) != len(want) {
+		return false
+	}
+	have = slices.Clone(have)
+	for _, w := range want {
+		at := slices.IndexFunc(have, func(h map[string]any) bool { return holds(h, w) })
+		if at < 0 {
+			return false
+		}
+		have = slices.Delete(have, at, at+1)
+	}
+	return true
 }
 
 // kept brings children there that may be referred to.

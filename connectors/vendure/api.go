@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -135,9 +134,7 @@ func (i *instance) Check(ctx context.Context, streams, _ []string) []connectors.
 func (i *instance) probe(ctx context.Context, subject string, k *kind) []connectors.Finding {
 	p, err := i.src.list(ctx, k, k.full, map[string]any{"take": 1})
 	if err != nil {
-		var e *connectors.Error
-		unreachable := errors.As(err, &e) && e.Class == connectors.Transient
-		return []connectors.Finding{{Subject: subject, Problem: err.Error(), Unreachable: unreachable}}
+		return []connectors.Finding{{Subject: subject, Problem: err.Error(), Unreachable: connectors.Unanswered(err)}}
 	}
 	return []connectors.Finding{{Subject: subject, Note: fmt.Sprintf("%d %s in all", p.total, k.name)}}
 }

@@ -1,8 +1,10 @@
 package vendure
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -53,6 +55,8 @@ func (s *story) change() {
 			at = last.Add(time.Microsecond)
 		}
 		r["lastChange"] = at
+		delete(r, "idle")
+		delete(r, "asBefore")
 		return at
 	}
 	placed := func(r row) bool { return r["orderPlacedAt"] != nil }
@@ -74,9 +78,18 @@ func (s *story) change() {
 		{"refund", orders, placed, func(r row) { shop.refund(r, stamped(r), "Pending") }},
 		{"settle refund", orders, func(r row) bool { return placed(r) && r["payments"].([]row)[0]["refunds"] != nil }, func(r row) { shop.refund(r, stamped(r), "Settled") }},
 		{"cancel", orders, placed, func(r row) { shop.cancel(r, stamped(r)) }},
-		{"begin to modify", orders, func(r row) bool { return state(r, "PaymentSettled") }, func(r row) { shop.transit(r, stamped(r), "Modifying") }},
+		{"begin to modify", orders, func(r row) bool { return state(r, "PaymentSettled") }, func(r row) {
+			shop.transit(r, stamped(r), "Modifying")
+			r["asBefore"] = true
+		}},
 		{"modify", orders, func(r row) bool { return state(r, "Modifying") }, func(r row) { shop.modify(r, stamped(r)) }},
-		{"end modifying", orders, func(r row) bool { return state(r, "Modifying") }, func(r row) { shop.transit(r, stamped(r), "PaymentSettled") }},
+		{"end modifying", orders, func(r row) bool { return state(r, "Modifying") }, func(r row) {
+			asBefore := r["asBefore"] == true
+			shop.transit(r, stamped(r), "PaymentSettled")
+			if asBefore { // which leaves no trace but in its history
+				r["idle"] = true
+			}
+		}},
 		{"import", nil, nil, func(row) { // one transaction, one stamp
 			for range 2 + s.rnd.IntN(6) {
 				o := shop.newCart(at)
@@ -181,12 +194,19 @@ func (s *story) judge(f *flow) {
 		case old && ok:
 			s.Fatalf("%s %s changed last at %v, before the start %v, and was delivered\n%s", f.stream, id, r["lastChange"], f.start.From, s)
 		case old:
+		case r["idle"] == true && (!ok || withoutHistory(got.Body) == withoutHistory(want.Body)):
 		case !ok:
 			s.Fatalf("%s %s was never delivered\n%s", f.stream, id, s)
 		case string(got.Body) != string(want.Body):
 			s.Fatalf("%s %s was last delivered as\n%s\nand is\n%s\n%s", f.stream, id, got.Body, want.Body, s)
 		}
 	}
+}
+
+// withoutHistory is a record without the time of its latest entry, which tells of
+// nothing that anyone could see in the order.
+func withoutHistory(body json.RawMessage) string {
+	return regexp.MustCompile(`"history":\{"items":\[[^\]]*\]\}`).ReplaceAllString(string(body), "")
 }
 
 func (s *story) String() string {

@@ -3,6 +3,7 @@ package vendure
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,21 +141,21 @@ func (s *stamps) latest(whole bool) time.Time {
 // mark tells two states of a record apart as far as the light query can. It is
 // the same for a record that was read whole.
 func (s *stamps) mark() string {
-	var m strings.Builder
-	fmt.Fprintf(&m, "%s|%d|%s|%s|a%d", s.State, s.latest(false).UnixMilli(), s.Price, s.PriceWithTax, len(s.Addresses))
+	var parts []string // in no order of their own, as the shop tells them
 	for _, p := range s.Payments {
-		m.WriteString("|p" + p.State)
+		parts = append(parts, "p"+p.State)
 		for _, r := range p.Refunds {
-			m.WriteString("|r" + r.State)
+			parts = append(parts, "r"+r.State)
 		}
 	}
 	for _, f := range s.Fulfillments {
-		m.WriteString("|f" + f.State)
+		parts = append(parts, "f"+f.State)
 	}
 	for _, l := range s.StockLevels {
-		fmt.Fprintf(&m, "|s%d,%d", l.OnHand, l.Allocated)
+		parts = append(parts, fmt.Sprintf("s%d,%d", l.OnHand, l.Allocated))
 	}
-	return m.String()
+	slices.Sort(parts)
+	return fmt.Sprintf("%s|%d|%s|%s|a%d|%s", s.State, s.latest(false).UnixMilli(), s.Price, s.PriceWithTax, len(s.Addresses), strings.Join(parts, "|"))
 }
 
 // at is the value of a time field.
@@ -192,7 +193,11 @@ func event(raw json.RawMessage) connectors.Event {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return connectors.Event{Body: raw, Problem: "the record is not as the shop's schema says: " + err.Error()}
 	}
-	ev := connectors.Event{SourceID: s.id(), Body: raw}
+	body, err := ordered(raw)
+	if err != nil {
+		return connectors.Event{Body: raw, Problem: "the record is not JSON: " + err.Error()}
+	}
+	ev := connectors.Event{SourceID: s.id(), Body: body}
 	if t := s.latest(true); !t.IsZero() {
 		ev.Version, ev.ChangedAt = t.UnixMicro(), t
 	}
