@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,8 @@ func (a *app) checkCmd() *cobra.Command {
 		Short: "Check the configuration, and with --live the clients too",
 		Long: `check reads the configuration and reports every mistake in it with its place.
 With --live it also asks every client whether it can be reached and whether each
-stream and entity is there as configured. It changes nothing anywhere.`,
+stream and entity is there as configured, and whether the flows are as the records
+in the journal were made. It changes nothing anywhere.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), live) },
 	}
@@ -74,7 +76,7 @@ func (a *app) check(ctx context.Context, live bool) error {
 	out.Clients, out.Flows = len(c.Clients), len(c.Flows)
 	out.Remarks = append(out.Remarks, remarks(c)...)
 	if live {
-		out.Live = a.live(ctx, c)
+		out.Live = append(a.live(ctx, c), a.liveJournal(ctx, c)...)
 	}
 	if a.json {
 		err = printJSON(a.out, out)
@@ -188,6 +190,32 @@ func liveClient(ctx context.Context, plan *daemon.Plan, cp *daemon.ClientPlan) [
 	return out
 }
 
+// liveJournal compares the flows with what their records were made with, where there
+// is a journal to compare them with.
+func (a *app) liveJournal(ctx context.Context, c *config.Config) []liveFinding {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	j, _, err := a.journal(ctx, c, reading, quiet())
+	switch {
+	case errors.Is(err, jobs.ErrAbsent):
+		return nil
+	case errors.Is(err, jobs.ErrOlder):
+		return []liveFinding{{Subject: "journal", OK: true, Text: "not compared with the flows: " + err.Error()}}
+	case err != nil:
+		return []liveFinding{{Subject: "journal", Text: err.Error()}}
+	}
+	defer j.Close()
+	ps, err := changed(ctx, j, c)
+	if err != nil {
+		return []liveFinding{{Subject: "journal", Text: err.Error()}}
+	}
+	var out []liveFinding
+	for _, p := range ps {
+		out = append(out, liveFinding{Client: c.Flows[p.Change.Flow].To.Client, Subject: "flow " + p.Change.Flow, Text: p.Problem.String()})
+	}
+	return out
+}
+
 // noLinks stands in for the journal where nothing is written.
 type noLinks struct{}
 
@@ -230,10 +258,7 @@ func (a *app) printCheck(o checkJSON) {
 		case !f.OK:
 			mark = "PROBLEM"
 		}
-		name := f.Client
-		if f.Subject != "" {
-			name += " " + f.Subject
-		}
+		name := strings.TrimSpace(f.Client + " " + f.Subject)
 		if text != "" {
 			text = ": " + text
 		}

@@ -13,15 +13,16 @@ import (
 
 // explainJSON is what explain --json prints.
 type explainJSON struct {
-	Flow   string     `json:"flow"`
-	Key    string     `json:"key"`
-	State  string     `json:"state"`
-	Reason string     `json:"reason,omitempty"`
-	Text   string     `json:"text"`
-	Since  *time.Time `json:"since,omitempty"`
-	Until  *time.Time `json:"until,omitempty"`
-	Next   string     `json:"next"`
-	Replay bool       `json:"replay,omitempty"`
+	Flow    string     `json:"flow"`
+	Key     string     `json:"key"`
+	State   string     `json:"state"`
+	Reason  string     `json:"reason,omitempty"`
+	Text    string     `json:"text"`
+	Since   *time.Time `json:"since,omitempty"`
+	Until   *time.Time `json:"until,omitempty"`
+	Next    string     `json:"next"`
+	Replay  bool       `json:"replay,omitempty"`
+	Refused string     `json:"refused,omitempty"`
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -35,17 +36,22 @@ func (a *app) explainCmd() *cobra.Command {
 }
 
 func (a *app) explain(ctx context.Context, name string) error {
-	d, sur, now, err := a.detail(ctx, name)
+	d, err := a.detail(ctx, name)
 	if err != nil {
 		return err
 	}
-	e := jobs.Why(&d.Row, sur, now)
+	e := jobs.Why(&d.Row, d.Surroundings, d.now)
 	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: a.secrets.cut(e.Text),
-		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay}
+		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Refused: d.refused}
 	if a.json {
-		return printJSON(a.out, o)
+		err = printJSON(a.out, o)
+	} else {
+		err = o.print(a.out, d.now)
 	}
-	return o.print(a.out, now)
+	if err == nil && o.Refused != "" {
+		return exit(exitFinding, errSaid)
+	}
+	return err
 }
 
 func (o *explainJSON) print(w io.Writer, now time.Time) error {
@@ -60,6 +66,9 @@ func (o *explainJSON) print(w io.Writer, now time.Time) error {
 		next += fmt.Sprintf(", at %s (in %s)", stamp(o.Until), o.Until.Sub(now).Round(time.Second))
 	}
 	_, err := fmt.Fprintf(w, "  next   %s\n", clean(next))
+	if o.Refused != "" {
+		_, err = fmt.Fprintf(w, "  but    syncd run refuses the configuration: %s\n", clean(o.Refused))
+	}
 	if o.Replay && clean(name) == name {
 		_, err = fmt.Fprintf(w, "         syncd replay %s\n", quote(name))
 	}

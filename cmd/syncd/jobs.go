@@ -89,46 +89,63 @@ func rowID(s string) (jobs.RowID, error) {
 	return jobs.RowID{Flow: flow, Key: key}, nil
 }
 
+// detail is one job and what decides over it.
+type detail struct {
+	jobs.Detail
+	jobs.Surroundings
+	now time.Time
+	// refused says why the daemon would not start with its flow; "" when it would.
+	refused string
+}
+
 // detail reads one job; one that does not exist is a finding.
-func (a *app) detail(ctx context.Context, name string) (jobs.Detail, jobs.Surroundings, time.Time, error) {
-	var none jobs.Detail
-	var sur jobs.Surroundings
+func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 	id, err := rowID(name)
 	if err != nil {
-		return none, sur, time.Time{}, err
+		return d, err
 	}
 	c, err := a.look()
 	if err != nil {
-		return none, sur, time.Time{}, err
+		return d, err
 	}
 	j, _, err := a.journal(ctx, c, reading, quiet())
 	if err != nil {
-		return none, sur, time.Time{}, err
+		return d, err
 	}
 	defer j.Close()
-	d, ok, err := j.Get(ctx, id)
-	if err != nil {
-		return none, sur, time.Time{}, exit(exitJournal, err)
+	var ok bool
+	if d.Detail, ok, err = j.Get(ctx, id); err != nil {
+		return d, exit(exitJournal, err)
 	}
 	if !ok {
 		hint := ""
 		if _, known := c.Flows[id.Flow]; !known {
 			hint = fmt.Sprintf("; there is no flow %q either", id.Flow)
 		}
-		return none, sur, time.Time{}, exit(exitFinding, fmt.Errorf("the journal has no job %s%s", name, hint))
+		return d, exit(exitFinding, fmt.Errorf("the journal has no job %s%s", name, hint))
 	}
 	clients, err := j.Clients(ctx)
 	if err != nil {
-		return none, sur, time.Time{}, exit(exitJournal, err)
+		return d, exit(exitJournal, err)
 	}
-	sur = jobs.Surroundings{Running: d.Running, RunningSince: d.RunningSince, Flow: flows(c)[id.Flow]}
+	d.Surroundings = jobs.Surroundings{Running: d.Detail.Running, RunningSince: d.Detail.RunningSince, Flow: flows(c)[id.Flow]}
 	for _, cs := range clients {
 		if cs.Client == d.Row.Client {
-			sur.Target = cs
+			d.Target = cs
 		}
-		if sur.Flow != nil && cs.Client == sur.Flow.SourceClient {
-			sur.Source = cs
+		if d.Flow != nil && cs.Client == d.Flow.SourceClient {
+			d.Surroundings.Source = cs
 		}
 	}
-	return d, sur, j.Now(), nil
+	ps, err := changed(ctx, j, c)
+	if err != nil {
+		return d, exit(exitJournal, err)
+	}
+	for _, p := range ps {
+		if p.Change.Flow == id.Flow {
+			d.refused = p.Problem.String()
+		}
+	}
+	d.now = j.Now()
+	return d, nil
 }

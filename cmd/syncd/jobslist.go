@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"syncd/config"
 	"syncd/connectors"
+	"syncd/internal/field"
 	"syncd/jobs"
 )
 
@@ -112,6 +116,11 @@ func (a *app) jobsList(ctx context.Context, f jobs.Filter) error {
 	if err != nil {
 		return exit(exitJournal, err)
 	}
+	if len(rows) == 0 {
+		if err := knownFlow(ctx, j, c, f.Flow); err != nil {
+			return err
+		}
+	}
 	out := listJSON{Jobs: []rowJSON{}, More: len(rows) > limit}
 	for i := range rows[:min(len(rows), limit)] {
 		out.Jobs = append(out.Jobs, a.row(&rows[i], running[rows[i].RowID]))
@@ -123,6 +132,23 @@ func (a *app) jobsList(ctx context.Context, f jobs.Filter) error {
 		return printJSON(a.out, out)
 	}
 	return out.print(a.out)
+}
+
+// knownFlow refuses a flow that neither the configuration nor the journal has.
+func knownFlow(ctx context.Context, j *jobs.Journal, c *config.Config, flow string) error {
+	if _, configured := c.Flows[flow]; configured || flow == "" {
+		return nil
+	}
+	rows, _, err := j.List(ctx, jobs.Filter{Flow: flow, Limit: 1})
+	if err != nil {
+		return exit(exitJournal, err)
+	}
+	if len(rows) > 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(c.Flows))
+	return usage("there is no flow %q in the configuration, and no job of one in the journal; %s", flow,
+		cmp.Or(field.DidYouMean(flow, names), "syncd status shows the flows"))
 }
 
 func (l *listJSON) print(w io.Writer) error {

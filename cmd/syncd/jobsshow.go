@@ -48,11 +48,11 @@ FLOW/KEY is split at the first slash.`,
 }
 
 func (a *app) jobsShow(ctx context.Context, name string, body bool) error {
-	d, _, _, err := a.detail(ctx, name)
+	d, err := a.detail(ctx, name)
 	if err != nil {
 		return err
 	}
-	s := showJSON{rowJSON: a.row(&d.Row, d.Running != nil), Link: d.Link, Attempts: []attemptJSON{}}
+	s := showJSON{rowJSON: a.row(&d.Row, d.Detail.Running != nil), Link: d.Link, Attempts: []attemptJSON{}}
 	for _, t := range d.Attempts {
 		s.Attempts = append(s.Attempts, attemptJSON{t.Number, t.Generation, t.At, string(t.Class), t.Code, a.secrets.cut(t.Message)})
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -122,6 +123,9 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	if err != nil {
 		return exit(exitConfig, err)
 	}
+	if err := s.app.unchanged(ctx, j, s.config); err != nil {
+		return err
+	}
 	metrics := admin.NewMetrics(version())
 	metrics.CountLost(s.logs.Lost)
 	s.journal = j
@@ -147,6 +151,7 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	go s.tell(ctx)
+	go s.strays(ctx, s.config)
 	go s.obey(ctx, hup, eng, lose)
 	s.log.Info("syncd runs", "version", version(), "config", s.config.Path, "journal", j.Describe(), "clients", len(plan.Clients), "flows", len(plan.Flows))
 	err = s.daemon.Run(ctx, plan, s.reload)
@@ -234,6 +239,11 @@ func (s *service) reread(ctx context.Context) {
 		s.log.Error("the new configuration cannot be run; the old one stays", "error", err)
 		return
 	}
+	if err := s.app.unchanged(ctx, s.journal, c); err != nil {
+		s.mistakes(err)
+		return
+	}
+	go s.strays(ctx, c)
 	s.expect(plan)
 	s.log.Info("the configuration was read again; writes under way finish first", "config", c.Path)
 	done := make(chan error, 1)
@@ -259,6 +269,22 @@ func (s *service) mistakes(err error) {
 		s.log.Error("a mistake in the new configuration", "mistake", p.String())
 	}
 	s.log.Error("the new configuration has mistakes; the old one stays", "mistakes", len(es.Problems))
+}
+
+// strays warns of jobs that no configured flow will ever write.
+func (s *service) strays(ctx context.Context, c *config.Config) {
+	o, err := s.journal.Overview(ctx)
+	if err != nil {
+		return // whoever needs the journal more says so
+	}
+	var names []string
+	for _, f := range strays(c, o.Counts) {
+		names = append(names, f.String())
+	}
+	if len(names) > 0 {
+		s.log.Warn("the journal has jobs of flows that are not in the configuration, and they stay as they are; put the flows back, or discard the jobs",
+			"flows", strings.Join(names, ", "))
+	}
 }
 
 // clients tells the metrics of the clients' gates.

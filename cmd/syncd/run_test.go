@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"syncd/internal/pgtest"
+	"syncd/jobs"
+	"syncd/jobs/sqlite"
 )
 
 // engines are the journals that a test of the process runs on.
@@ -208,6 +212,76 @@ func TestReloadWithMistakesKeepsTheOldConfigurationAndTellsAll(t *testing.T) {
 	p.stop()
 	if got, want := w.erp.effects(), []string{"create A first", "update A second", "update A mended"}; !slices.Equal(got, want) {
 		t.Errorf("writes %q, want %q", got, want)
+	}
+}
+
+// tokenOf finds the token of a refused change in a text.
+func tokenOf(t *testing.T, text string) string {
+	t.Helper()
+	_, after, found := strings.Cut(text, "write accept_change: ")
+	token, _, _ := strings.Cut(after, " ")
+	if !found || token == "" {
+		t.Fatalf("no token in: %s", text)
+	}
+	return token
+}
+
+func TestAChangedKeyIsRefusedUntilItIsAccepted(t *testing.T) {
+	engines(t, func(t *testing.T, w *world) {
+		w.shop.put("A", "first")
+		p := w.run()
+		w.done("A", 1)
+		w.configure("KEY", `'"X-" + .ref'`)
+		p.signal(syscall.SIGHUP)
+		p.await("level=ERROR", "a mistake in the new configuration", "syncd.yaml:34:11", "flows.orders.key: is", "1 done, 0 open, 0 dead")
+		p.await("level=ERROR", "the old one stays")
+		w.shop.put("A", "second")
+		until(t, "the old configuration has written the second state", func() bool { return slices.Contains(w.erp.effects(), "update A second") })
+		p.stop()
+		polls := w.shop.count()
+		r := w.call("run")
+		if r.code != exitConfig || w.shop.count() != polls {
+			t.Fatalf("exit code %d, want %d, after %d requests to the shop: %s", r.code, exitConfig, w.shop.count()-polls, r.errout)
+		}
+		w.configure("KEY", `'"X-" + .ref'`+"\n    accept_change: "+tokenOf(t, r.errout))
+		p = w.run()
+		p.await("level=WARN", "the change is accepted", "flow=orders", "field=key")
+		until(t, "the changed key is met by on_rename", func() bool { return w.job("orders/X-A").Reason == "renamed" })
+		p.stop()
+		// The token may stay, and accepts nothing else.
+		p = w.run()
+		p.stop()
+		w.configure("KEY", strings.Replace(w.set["KEY"], "X-", "Y-", 1))
+		if r := w.call("run"); r.code != exitConfig || !strings.Contains(r.errout, "stands for another change") {
+			t.Fatalf("exit code %d, want %d: %s", r.code, exitConfig, r.errout)
+		}
+		if got, want := w.erp.effects(), []string{"create A first", "update A second"}; !slices.Equal(got, want) {
+			t.Errorf("writes %q, want %q", got, want)
+		}
+	})
+}
+
+func TestJobsOfAFlowThatIsNotConfiguredAreWarnedOfOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e, err := sqlite.Open(t.Context(), filepath.Join(w.dir, "syncd.db"), sqlite.Options{Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []jobs.Row
+	for i, state := range []jobs.State{jobs.Ready, jobs.Dead, jobs.Held, jobs.Done} {
+		rows = append(rows, jobs.Row{RowID: jobs.RowID{Flow: "gone", Key: string(state)}, Client: "erp", Entity: "orders", State: state, Generation: 1},
+			jobs.Row{RowID: jobs.RowID{Flow: fmt.Sprint("done-", i), Key: "A"}, Client: "erp", Entity: "orders", State: jobs.Done, Generation: 1})
+	}
+	err = errors.Join(e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), rows) }), e.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.run()
+	p.await("level=WARN", "flows that are not in the configuration", `flows="gone (1 open, 2 dead)"`)
+	p.stop()
+	if n := strings.Count(p.log(), "not in the configuration"); n != 1 {
+		t.Errorf("warned of %d times, want once: %s", n, p.log())
 	}
 }
 

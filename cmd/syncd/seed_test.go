@@ -89,11 +89,15 @@ func seeded(now time.Time) []jobs.Row {
 //	quiet      one job that is done
 //	paused     both clients paused, one of them suspended
 //	throttled  one client paused by its quota
+//	bound      what ties the records of the flows of syncd.yaml
 func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
-		ts.Fatalf("usage: seed FILE [many|quiet] [paused|throttled]")
+		ts.Fatalf("usage: seed FILE [many|quiet] [paused|throttled] [bound]")
 	}
 	ts.Check(seed(ts.MkAbs(args[0]), args[1:]))
+	if slices.Contains(args, "bound") {
+		ts.Check(bindAll(ts.MkAbs(args[0]), ts.MkAbs("syncd.yaml")))
+	}
 }
 
 func seed(path string, what []string) error {
@@ -125,6 +129,22 @@ func seed(path string, what []string) error {
 		}
 		return errors.Join(errs...)
 	})
+}
+
+// bindAll ties the journal's records to the flows of a configuration.
+func bindAll(path, file string) error {
+	ctx := context.Background()
+	c, err := (&app{config: file, secrets: &secrets{}}).load()
+	if err != nil {
+		return err
+	}
+	e, err := sqlite.Open(ctx, path, sqlite.Options{Exclusive: true})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	_, err = jobs.New(e, jobs.Options{}).Bind(ctx, flows(c))
+	return err
 }
 
 func seedDone(ctx context.Context, tx jobs.Tx, now time.Time, n int) error {

@@ -57,6 +57,16 @@ type flowStatus struct {
 	OldestOpen *time.Time       `json:"oldest_open,omitempty"`
 	OpenBy     map[string]int64 `json:"open_by_reason,omitempty"`
 	DeadBy     map[string]int64 `json:"dead_by_class,omitempty"`
+	Changed    []changeJSON     `json:"changed,omitempty"`
+	Accept     string           `json:"accept_change,omitempty"`
+}
+
+// changeJSON is one thing in which a flow is not as its records were made.
+type changeJSON struct {
+	Field string `json:"field"`
+	Place string `json:"place"`
+	Was   string `json:"was"`
+	Is    string `json:"is"`
 }
 
 type clientStatus struct {
@@ -80,7 +90,8 @@ func (a *app) statusCmd() *cobra.Command {
 with 1 when something needs a person: dead letters, a client that is suspended
 or that a person paused, a source that cannot be read, colliding records, records
 that wait for each other in a circle, a journal that warns of itself, a
-daemon that does not answer on its listen address.`,
+daemon that does not answer on its listen address, a flow that is not as its
+records were made, jobs of a flow that is not configured.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}
@@ -101,6 +112,11 @@ func (a *app) status(ctx context.Context) error {
 		return exit(exitJournal, err)
 	}
 	s := statusOf(c, o)
+	ps, err := changed(ctx, j, c)
+	if err != nil {
+		return exit(exitJournal, err)
+	}
+	s.tell(c, ps, strays(c, o.Counts))
 	s.Journal = j.Describe()
 	s.Daemon, s.Says = daemonState(ctx, c.Listen)
 	if w, ok := e.(interface {
@@ -127,6 +143,22 @@ func (a *app) status(ctx context.Context) error {
 		return exit(exitFinding, errSaid)
 	}
 	return err
+}
+
+// tell says what is wrong between the configuration and the journal.
+func (s *statusJSON) tell(c *config.Config, ps []changeProblem, strays []stray) {
+	for _, p := range ps {
+		i := slices.IndexFunc(s.Flows, func(f flowStatus) bool { return f.Flow == p.Change.Flow })
+		for _, d := range p.Differences {
+			s.Flows[i].Changed = append(s.Flows[i].Changed, changeJSON{d.Field, place(c.Flows[p.Change.Flow], d).String(), d.Was, d.Is})
+		}
+		s.Flows[i].Accept = p.Token
+		s.Warnings = append(s.Warnings, "syncd run refuses this configuration: "+p.Problem.String())
+	}
+	for _, f := range strays {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("flow %s is not in the configuration, and the journal has %d open and %d dead jobs of it, which stay as they are; "+
+			"put the flow back, or discard them: syncd jobs list --flow %s", f.flow, f.open, f.dead, f.flow))
+	}
 }
 
 func (s *statusJSON) finding() bool {

@@ -29,7 +29,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, dir: t.TempDir(), addr: freeAddress(t), shop: newShop(t), erp: newERP(t)}
 	w.set = map[string]string{"JOURNAL": "sqlite:" + w.dir + "/syncd.db", "ADDRESS": w.addr, "SHOP": w.shop.URL, "ERP": w.erp.URL,
-		"MAP": "{ref: .id, name, version: $meta.version}", "STARTS": "all", "LEVEL": "info"}
+		"MAP": "{ref: .id, name, version: $meta.version}", "STARTS": "all", "KEY": ".ref", "LEVEL": "info"}
 	w.configure()
 	return w
 }
@@ -67,7 +67,7 @@ flows:
   orders:
     from: {client: shop, stream: orders, start: STARTS, every: 100ms}
     to: {client: erp, entity: orders, strategy: external_ref, on_existing: adopt}
-    key: .ref
+    key: KEY
     map: 'MAP'
 `
 

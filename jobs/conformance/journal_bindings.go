@@ -210,4 +210,24 @@ var bindingRules = []rule{
 			}
 		}
 	}},
+	{"a source record of several keys is not renamed when all of them change", func(b *bench) {
+		b.flow.Key, b.flow.OnDelete = ".old", "archive"
+		b.bind()
+		b.admit(b.ev("1", 10, "A", "x", "B", "x"))
+		for _, jb := range b.claim() {
+			b.settle(jb, applied)
+		}
+		b.flow.Key = ".new"
+		b.flow.AcceptChange = b.refused("key").Token
+		b.bind()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 10, "C", "x", "D", "x"))
+		for _, jb := range b.claim() {
+			is(b, jb.Key+" is gone", jb.Gone, jb.Key < "C")
+			b.settle(jb, applied)
+		}
+		for _, key := range []string{"A", "B", "C", "D"} {
+			b.want(key, jobs.Done, jobs.ReasonNone)
+		}
+	}},
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"syncd/config"
+	"syncd/internal/field"
+	"syncd/jobs"
+)
+
+// unchanged refuses a configuration in which a flow is not as its records were
+// made: exit code 3, a line for each flow.
+func (a *app) unchanged(ctx context.Context, j *jobs.Journal, c *config.Config) error {
+	ps, err := changed(ctx, j, c)
+	switch {
+	case err != nil:
+		return exit(exitJournal, err)
+	case len(ps) == 0:
+		return nil
+	}
+	es := &config.Errors{}
+	for _, p := range ps {
+		es.Problems = append(es.Problems, p.Problem)
+	}
+	head := "a flow is not as its records were made"
+	if len(ps) > 1 {
+		head = fmt.Sprintf("%d flows are not as their records were made", len(ps))
+	}
+	return exit(exitConfig, fmt.Errorf("%s; nothing was read or written:\n%w", head, es))
+}
+
+// changeProblem is a change that is not accepted, as a mistake of the configuration.
+type changeProblem struct {
+	jobs.Change
+	field.Problem
+}
+
+// changed finds the configured flows that are not as their records were made. One
+// that cannot be read whole, in a command that does without secrets, is left out.
+func changed(ctx context.Context, j *jobs.Journal, c *config.Config) ([]changeProblem, error) {
+	fs := flows(c)
+	for name := range fs {
+		if c.Flows[name].Unresolved() {
+			delete(fs, name)
+		}
+	}
+	cs, err := j.Changes(ctx, fs)
+	if err != nil {
+		return nil, err
+	}
+	var out []changeProblem
+	for _, ch := range cs {
+		if !ch.Accepted {
+			out = append(out, changeProblem{ch, problem(c.Flows[ch.Flow], ch)})
+		}
+	}
+	slices.SortStableFunc(out, func(x, y changeProblem) int {
+		return cmp.Or(cmp.Compare(x.Pos.File, y.Pos.File), cmp.Compare(x.Pos.Line, y.Pos.Line), cmp.Compare(x.Pos.Col, y.Pos.Col))
+	})
+	return out, nil
+}
+
+// problem says what was changed, where, what the journal has of the flow, and what
+// can be done about it.
+func problem(f *config.Flow, c jobs.Change) field.Problem {
+	var b strings.Builder
+	for i, d := range c.Differences {
+		if i > 0 {
+			fmt.Fprintf(&b, ", and %s (%s) ", fieldOf(d), place(f, d))
+		}
+		if d.Field == jobs.FieldOfKey {
+			fmt.Fprintf(&b, "holds the key in %s and held it in %s", short(d.Is), short(d.Was))
+		} else {
+			fmt.Fprintf(&b, "is %s and was %s", short(d.Is), short(d.Was))
+		}
+	}
+	fmt.Fprintf(&b, " when the records of the flow were made (%d done, %d open, %d dead", c.Done, c.Open, c.Dead)
+	if c.Unresolved > 0 {
+		fmt.Fprintf(&b, "; %d of them in doubt", c.Unresolved)
+	}
+	b.WriteString("); put it back, or leave this flow as it was and add one of another name with its own start and on_existing")
+	if c.Token != "" {
+		fmt.Fprintf(&b, ", or write accept_change: %s into the flow", c.Token)
+		if f.AcceptChange != "" {
+			fmt.Fprintf(&b, " in the place of %s, which stands for another change", short(f.AcceptChange))
+		}
+		if slices.ContainsFunc(c.Differences, func(d jobs.Difference) bool { return d.Field != "to.strategy" }) {
+			fmt.Fprintf(&b, "; a record whose key is another then is met by on_rename: %s when it is next read", f.To.OnRename)
+		}
+	}
+	first := c.Differences[0]
+	return field.Problem{Pos: place(f, first), Path: field.PathString([]string{"flows", c.Flow}) + "." + fieldOf(first), Msg: b.String()}
+}
+
+// fieldOf is the field of the flow that a difference is shown at.
+func fieldOf(d jobs.Difference) string { return strings.TrimSuffix(d.Field, ".key_field") }
+
+// place is where the configuration says what a difference is about.
+func place(f *config.Flow, d jobs.Difference) field.Pos {
+	return f.At(strings.Split(fieldOf(d), ".")...)
+}
+
+// short quotes a text and cuts a long one.
+func short(s string) string {
+	const most = 120
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most]) + "…"
+	}
+	if strings.Contains(s, `"`) && strconv.CanBackquote(s) {
+		return "`" + s + "`"
+	}
+	return strconv.Quote(s)
+}
+
+// strays are the flows that only the journal has, with jobs that wait for them.
+func strays(c *config.Config, counts []jobs.Count) []stray {
+	by := map[string]*stray{}
+	for _, n := range counts {
+		if _, configured := c.Flows[n.Flow]; configured || n.State == jobs.Done {
+			continue
+		}
+		if by[n.Flow] == nil {
+			by[n.Flow] = &stray{flow: n.Flow}
+		}
+		if n.State == jobs.Ready {
+			by[n.Flow].open += n.N
+		} else {
+			by[n.Flow].dead += n.N
+		}
+	}
+	var out []stray
+	for _, s := range by {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(x, y stray) int { return strings.Compare(x.flow, y.flow) })
+	return out
+}
+
+type stray struct {
+	flow       string
+	open, dead int64
+}
+
+func (s stray) String() string { return fmt.Sprintf("%s (%d open, %d dead)", s.flow, s.open, s.dead) }
