@@ -124,7 +124,7 @@ var doubtRules = []rule{
 		is(b, "number", b.one().Number, int64(2))
 	}},
 	{"of many claims that were left behind none is passed over", func(b *bench) {
-		const n = 300
+		const n = 120
 		live, old := b.flow, *b.flow
 		old.Name = "old"
 		b.flows["old"] = &old
