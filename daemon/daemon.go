@@ -30,6 +30,7 @@ type Daemon struct {
 	journal *jobs.Journal
 	opts    Options
 	log     *slog.Logger
+	slice   int // how many events are admitted at once; less in tests
 
 	mu      sync.Mutex
 	current *run
@@ -49,7 +50,7 @@ func New(j *jobs.Journal, o Options) *Daemon {
 	if o.Grace <= 0 {
 		o.Grace = 30 * time.Second
 	}
-	return &Daemon{journal: j, opts: o, log: o.Log}
+	return &Daemon{journal: j, opts: o, log: o.Log, slice: slice}
 }
 
 // run is one plan being run.

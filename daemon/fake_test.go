@@ -120,6 +120,7 @@ type world struct {
 	journal *jobs.Journal
 	reload  chan Reload
 	redact  func(string) string
+	slice   int // 0 for the usual
 	daemon  *Daemon
 	stop    context.CancelFunc
 	done    chan error
@@ -171,6 +172,9 @@ func (w *world) flow(name, entity, program, key string) *FlowPlan {
 // start sets the daemon going, as after a restart of the process.
 func (w *world) start() {
 	w.daemon = New(w.journal, Options{Log: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})), Grace: 20 * time.Second, Redact: w.redact})
+	if w.slice > 0 {
+		w.daemon.slice = w.slice
+	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.Context()))
 	w.stop, w.done = stop, make(chan error, 1)
 	go func() { w.done <- w.daemon.Run(ctx, w.plan, w.reload) }()

@@ -34,8 +34,11 @@ func (w *world) mortal(page connectors.Page) (items []jobs.Item, lives int) {
 				}
 				died = r != nil
 			}()
-			var err error
-			if items, err = d.mapPage(context.Background(), w.plan.Flows["orders"], jobs.FlowState{Flow: "orders"}, page); err != nil {
+			m, err := d.beginPage(context.Background(), w.plan.Flows["orders"], page)
+			if err == nil {
+				items, err = m.take(context.Background(), page.Events)
+			}
+			if err != nil {
 				w.Fatal(err)
 			}
 			return false

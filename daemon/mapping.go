@@ -18,26 +18,43 @@ import (
 // events are mapped one at a time, and then how often one event may.
 const deaths = 3
 
-// mapPage maps the events of a page. The beginning is counted durably first, so
-// that an event whose mapping kills the process (it may eat all memory) is
-// found: after three beginnings without an end the events are begun one at a
-// time, and each that is begun three times and never ended becomes a dead letter.
-func (d *Daemon) mapPage(ctx context.Context, f *FlowPlan, fs jobs.FlowState, page connectors.Page) ([]jobs.Item, error) {
+// pageMapper maps the events of a page, some at a time.
+type pageMapper struct {
+	d    *Daemon
+	flow *FlowPlan
+	page connectors.Page
+	// begun says how often the mapping of which events was begun and never ended;
+	// nil while the page is not under suspicion.
+	begun map[string]int
+}
+
+// beginPage begins the mapping of a page. That is counted durably first, so that an
+// event whose mapping kills the process (it may eat all memory) is found: after
+// three beginnings without an end the events are begun one at a time, and each
+// that is begun three times and never ended becomes a dead letter.
+func (d *Daemon) beginPage(ctx context.Context, f *FlowPlan, page connectors.Page) (*pageMapper, error) {
+	m := &pageMapper{d: d, flow: f, page: page}
 	if len(page.Events) == 0 {
-		return nil, nil
+		return m, nil
 	}
 	before, err := d.journal.BeginPage(ctx, f.Name, "")
-	if err != nil {
-		return nil, err
-	}
-	items := make([]jobs.Item, len(page.Events))
-	if before.PageStarts < deaths {
-		err := each(len(items), func(i int) { items[i] = d.mapEvent(ctx, f, page, page.Events[i]) })
-		return items, firstErr(err, ctx.Err())
+	if err != nil || before.PageStarts < deaths {
+		return m, err
 	}
 	d.log.Warn("mapping a page has ended the daemon before; its events are mapped one at a time", "flow", f.Name, "starts", before.PageStarts)
-	begun := readSuspects(before.Suspect)
-	for i, ev := range page.Events {
+	m.begun = readSuspects(before.Suspect)
+	return m, nil
+}
+
+// take maps some of the page's events.
+func (m *pageMapper) take(ctx context.Context, events []connectors.Event) ([]jobs.Item, error) {
+	d, f, page, begun := m.d, m.flow, m.page, m.begun
+	items := make([]jobs.Item, len(events))
+	if begun == nil {
+		err := each(len(items), func(i int) { items[i] = d.mapEvent(ctx, f, page, events[i]) })
+		return items, firstErr(err, ctx.Err())
+	}
+	for i, ev := range events {
 		n := begun[ev.SourceID]
 		if n >= deaths {
 			items[i] = d.rejected(f, page, ev, "mapping this event has ended the daemon; see its log")

@@ -137,15 +137,36 @@ func (p *poller) take(ctx context.Context, fs jobs.FlowState, got pulled) error 
 			return nil
 		}
 	}
-	items, err := p.d.mapPage(ctx, p.flow, fs, got.page)
-	if err != nil {
-		return err
-	}
-	err = p.admit(ctx, jobs.Admission{Flow: &p.flow.Flow, Move: true, From: got.from, Next: got.page.Next, Items: items})
+	err := p.admitPage(ctx, got)
 	if err == nil && stays {
 		p.repeat.admitted(digest, got.page.Observed)
 	}
 	return err
+}
+
+// slice is how many events are mapped and admitted at once. A source that gives
+// all it has in one answer must not have it all in memory as records and rows too.
+const slice = 1000
+
+// admitPage maps a page and admits it, slice by slice. The cursor moves with the
+// last one: whatever ends the daemon before, the page is read once more, and what
+// it had admitted changes nothing.
+func (p *poller) admitPage(ctx context.Context, got pulled) error {
+	m, err := p.d.beginPage(ctx, p.flow, got.page)
+	if err != nil {
+		return err
+	}
+	for rest := got.page.Events; ; {
+		part := rest[:min(len(rest), p.d.slice)]
+		rest = rest[len(part):]
+		ad := jobs.Admission{Flow: &p.flow.Flow, Part: len(rest) > 0, Move: len(rest) == 0, From: got.from, Next: got.page.Next}
+		if ad.Items, err = m.take(ctx, part); err != nil {
+			return err
+		}
+		if err := p.admit(ctx, ad); err != nil || ad.Move {
+			return err
+		}
+	}
 }
 
 func (p *poller) admit(ctx context.Context, ad jobs.Admission) error {

@@ -45,9 +45,12 @@ type Item struct {
 	Refresh bool
 }
 
-// Admission is one page of mapped events.
+// Admission is one page of mapped events, or a part of one.
 type Admission struct {
 	Flow *Flow
+	// Part says that more of the page after From follows: the cursor must still be
+	// From, and stays there, and so does the count of the page's beginnings.
+	Part bool
 	// Move says that the cursor goes from From to Next with these items.
 	Move       bool
 	From, Next json.RawMessage
@@ -88,7 +91,7 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		if err != nil {
 			return err
 		}
-		if ad.Move && !cursorsEqual(fs.Cursor, ad.From) {
+		if (ad.Move || ad.Part) && !cursorsEqual(fs.Cursor, ad.From) {
 			return ErrCursorMoved
 		}
 		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(),

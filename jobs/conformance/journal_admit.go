@@ -115,6 +115,30 @@ var admissionRules = []rule{
 			b.Fatalf("cursor %s, %v", fs.Cursor, err)
 		}
 	}},
+	{"a part of a page leaves the cursor and the count of beginnings as they are", func(b *bench) {
+		ctx := context.Background()
+		if _, err := b.journal.BeginPage(ctx, "orders", "s"); err != nil {
+			b.Fatal(err)
+		}
+		part := jobs.Admission{Flow: b.flow, Part: true, Next: json.RawMessage(`1`), Items: []jobs.Item{b.ev("1", 10, "A", "x")}}
+		if a, err := b.journal.Admit(ctx, part); err != nil || a.New != 1 {
+			b.Fatalf("%+v, %v", a, err)
+		}
+		fs, err := b.journal.Cursor(ctx, "orders")
+		if err != nil || fs.Cursor != nil || fs.PageStarts != 1 || fs.Suspect != "s" {
+			b.Fatalf("%+v, %v", fs, err)
+		}
+		if _, err := b.journal.Admit(ctx, jobs.Admission{Flow: b.flow, Move: true, Next: json.RawMessage(`1`)}); err != nil {
+			b.Fatal(err)
+		}
+		part.Items = []jobs.Item{b.ev("2", 10, "B", "x")}
+		if _, err := b.journal.Admit(ctx, part); !errors.Is(err, jobs.ErrCursorMoved) {
+			b.Fatalf("a part of a page after a cursor that moved gave %v", err)
+		}
+		if _, ok, _ := b.journal.Get(ctx, jobs.RowID{Flow: "orders", Key: "B"}); ok {
+			b.Fatal("a refused part left a row")
+		}
+	}},
 	{"beginnings of a page are counted until it is admitted", func(b *bench) {
 		ctx := context.Background()
 		for i := range 3 {
