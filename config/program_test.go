@@ -68,3 +68,17 @@ func TestAProgramWithoutAnythingInItIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestConstantsOfTheKeyShowNothingOfAReference(t *testing.T) {
+	of := func(secret string) map[string]string {
+		return mustLoad(t, with(t, "key: .name", `key: $vars.shop + $vars.from + .name
+    vars: {shop: WEB-, from: "${env:PREFIX}", other: x}`), "PREFIX="+secret).Flows["orders"].KeyConstants()
+	}
+	one, two := of("CANARY-one"), of("CANARY-two")
+	if len(one) != 2 || one["shop"] != "WEB-" || !strings.HasPrefix(one["from"], "sha256:") {
+		t.Errorf("the constants are %v", one)
+	}
+	if one["from"] == two["from"] {
+		t.Error("another value has the same digest")
+	}
+}
