@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"syncd/connectors"
 	"syncd/connectors/httpx"
@@ -21,6 +22,7 @@ type api struct {
 	http    *httpx.Client
 	headers http.Header
 	answers *answerSettings
+	maxRecs int
 	now     func() time.Time
 }
 
@@ -33,7 +35,7 @@ func newAPI(s *Settings, env connectors.Env) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &api{answers: &s.Answers, now: env.Now, headers: http.Header{}}
+	a := &api{answers: &s.Answers, maxRecs: s.MaxRecs, now: env.Now, headers: http.Header{}}
 	for name, v := range s.Headers {
 		a.headers.Set(name, v)
 	}
@@ -101,9 +103,12 @@ func (a *api) read(ctx context.Context, req *httpx.Request) (*httpx.Response, ra
 	if resp.Body == nil {
 		return resp, nil, nil
 	}
-	// Bytes that are no UTF-8 become U+FFFD: one record's odd character must not
-	// stop its page, and with it the stream.
-	body, err := parse(bytes.ToValidUTF8(resp.Body, []byte("\uFFFD")))
+	if !utf8.Valid(resp.Body) {
+		// Bytes that are no UTF-8 become U+FFFD: one record's odd character must not
+		// stop its page, and with it the stream.
+		resp.Body = bytes.ToValidUTF8(resp.Body, []byte("\uFFFD"))
+	}
+	body, err := parse(resp.Body)
 	if err != nil {
 		return nil, nil, &connectors.Error{Outcome: connectors.Fail(connectors.Transient, "not_json", "%v", err), Err: err}
 	}
@@ -124,8 +129,20 @@ func (a *api) readError(err error) *connectors.Error {
 			o = asRead(o)
 		}
 		o.RetryAfter = e.RetryAfter
+		if e.Kind == httpx.TooLarge && e.Sent {
+			o.Message += "; ask for less at once, or raise max_body"
+		}
 	}
 	return &connectors.Error{Outcome: o, Err: err}
+}
+
+// records are the elements of a list in an answer.
+func (a *api) records(v raw) ([]raw, error) {
+	if v.longerThan(a.maxRecs) {
+		return nil, connectors.Errorf(connectors.Invalid, "too_many_records",
+			"the answer holds more than %d records; ask for less at once, or raise max_records", a.maxRecs)
+	}
+	return v.list()
 }
 
 // said reads the body of an answer that is an error.

@@ -41,7 +41,7 @@ func (f finder) find(ctx context.Context, w connectors.Write) ([]connectors.Foun
 	}
 	recs, err := f.records(body)
 	if err != nil {
-		return nil, connectors.Errorf(connectors.Transient, "answer_shape", "%v", err)
+		return nil, asShape(err)
 	}
 	return f.matching(recs, w)
 }
@@ -56,7 +56,7 @@ func (f finder) records(body raw) ([]raw, error) {
 	if !found {
 		return nil, connectors.Errorf(connectors.Transient, "answer_shape", "the answer holds nothing at records: %s", set.Records)
 	}
-	recs, err := v.list()
+	recs, err := f.api.records(v)
 	if err != nil && v.kind() == '{' {
 		return []raw{v}, nil
 	}

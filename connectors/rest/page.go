@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -45,10 +46,19 @@ func (s *source) list(ctx context.Context, st *stream, pos *position) (listing, 
 		l.more = &no
 		return l, nil
 	}
-	if err := st.readListing(&l, body, resp); err != nil {
-		return listing{}, connectors.Errorf(connectors.Transient, "answer_shape", "%v", err)
+	if err := s.readListing(st, &l, body, resp); err != nil {
+		return listing{}, asShape(err)
 	}
 	return l, nil
+}
+
+// asShape makes of what is wrong with an answer's shape an error, unless it is one.
+func asShape(err error) error {
+	var e *connectors.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return connectors.Errorf(connectors.Transient, "answer_shape", "%v", err)
 }
 
 // request builds the request of the page.
@@ -123,7 +133,7 @@ func (st *stream) fill(sc *scan) fill {
 }
 
 // readListing takes a page apart.
-func (st *stream) readListing(l *listing, body raw, resp *httpx.Response) error {
+func (s *source) readListing(st *stream, l *listing, body raw, resp *httpx.Response) error {
 	set := st.set
 	v, found, err := set.Records.in(body)
 	if err != nil {
@@ -132,10 +142,11 @@ func (st *stream) readListing(l *listing, body raw, resp *httpx.Response) error 
 	if !found {
 		return fmt.Errorf("the answer holds nothing at records: %s", set.Records)
 	}
-	items, err := v.list()
+	items, err := s.api.records(v)
 	if err != nil {
 		return fmt.Errorf("records: %s: %w", set.Records, err)
 	}
+	l.recs = make([]record, 0, len(items))
 	for _, it := range items {
 		l.recs = append(l.recs, st.record(it))
 	}

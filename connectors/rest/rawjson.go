@@ -142,6 +142,15 @@ func (v raw) list() ([]raw, error) {
 	return nil, fmt.Errorf("expected a list, not %s", v.kindName())
 }
 
+// longerThan tells whether a list, or an object in place of one, has more than n
+// elements. It counts no further.
+func (v raw) longerThan(n int) bool {
+	count := 0
+	v.elements(func(raw) bool { count++; return count <= n })
+	v.members(func(string, raw) bool { count++; return count <= n })
+	return count > n
+}
+
 func (v raw) numberedList() ([]raw, error) {
 	type item struct {
 		n   uint64

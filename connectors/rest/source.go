@@ -57,7 +57,7 @@ func (s *source) stream(name string) (*stream, error) {
 
 // wanted leaves out what is known to be older than the flow's start.
 func (p *plan) wanted(pos position, recs []record) []connectors.Event {
-	var events []connectors.Event
+	events := make([]connectors.Event, 0, len(recs))
 	for _, r := range recs {
 		if pos.From > 0 && r.changed > 0 && r.changed < pos.From {
 			continue
