@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +14,6 @@ import (
 	"syncd/connectors"
 	"syncd/daemon"
 	"syncd/jobs"
-	"syncd/ratelimit"
-	"syncd/upsert"
 )
 
 // checkJSON is what check --json prints.
@@ -34,6 +31,8 @@ type liveFinding struct {
 	Subject     string `json:"subject,omitempty"`
 	OK          bool   `json:"ok"`
 	Unreachable bool   `json:"unreachable,omitempty"`
+	Paused      bool   `json:"paused,omitempty"`
+	PausedUntil string `json:"paused_until,omitempty"`
 	Text        string `json:"text,omitempty"`
 }
 
@@ -130,66 +129,6 @@ func remarks(c *config.Config) []string {
 	return out
 }
 
-// live asks every client, a minute each at most.
-func (a *app) live(ctx context.Context, c *config.Config) []liveFinding {
-	plan, err := daemon.PlanOf(c, time.Now().UTC())
-	if err != nil {
-		return []liveFinding{{Text: err.Error()}}
-	}
-	names := make([]string, 0, len(plan.Clients))
-	for n := range plan.Clients {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	out := []liveFinding{}
-	for _, n := range names {
-		for _, f := range liveClient(ctx, plan, plan.Clients[n]) {
-			f.Text = a.secrets.cut(f.Text)
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-func liveClient(ctx context.Context, plan *daemon.Plan, cp *daemon.ClientPlan) []liveFinding {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	quiet := slog.New(slog.DiscardHandler)
-	now := func() time.Time { return time.Now().UTC() }
-	gate, err := ratelimit.NewGate(cp.Name, cp.Gate, nil, nil, nil, quiet)
-	if err != nil {
-		return []liveFinding{{Client: cp.Name, Text: err.Error()}}
-	}
-	inst, err := cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: gate, Timeout: cp.Timeout, Concurrency: cp.Concurrency,
-		BaseDir: plan.BaseDir, Log: quiet, Now: now, UserAgent: "syncd/" + version()})
-	if err != nil {
-		return []liveFinding{{Client: cp.Name, Text: err.Error()}}
-	}
-	defer inst.Close()
-	streams, entities := used(plan, cp.Name)
-	out := []liveFinding{}
-	for _, f := range inst.Check(ctx, streams, entities) {
-		lf := liveFinding{Client: cp.Name, Subject: f.Subject, OK: f.Problem == "", Unreachable: f.Unreachable, Text: f.Problem}
-		if lf.OK {
-			lf.Text = f.Note
-		}
-		out = append(out, lf)
-	}
-	for _, f := range plan.Flows {
-		if f.Client != cp.Name {
-			continue
-		}
-		e, err := inst.Target().Entity(f.Entity)
-		if err == nil {
-			_, err = upsert.New(&f.Flow, e, noLinks{}, now)
-		}
-		if err != nil {
-			out = append(out, liveFinding{Client: cp.Name, Subject: "flow " + f.Name, Text: err.Error()})
-		}
-	}
-	return out
-}
-
 // liveJournal compares the flows with what their records were made with, where there
 // is a journal to compare them with.
 func (a *app) liveJournal(ctx context.Context, c *config.Config) []liveFinding {
@@ -214,13 +153,6 @@ func (a *app) liveJournal(ctx context.Context, c *config.Config) []liveFinding {
 		out = append(out, liveFinding{Client: c.Flows[p.Change.Flow].To.Client, Subject: "flow " + p.Change.Flow, Text: p.Problem.String()})
 	}
 	return out
-}
-
-// noLinks stands in for the journal where nothing is written.
-type noLinks struct{}
-
-func (noLinks) PutLink(context.Context, string, jobs.EntityKey, string) error {
-	return errors.New("a check stores no links")
 }
 
 // used are the streams and entities of a client that flows name.
@@ -253,6 +185,8 @@ func (a *app) printCheck(o checkJSON) {
 	for _, f := range o.Live {
 		mark, text := "ok", f.Text
 		switch {
+		case f.Paused:
+			mark = "PAUSED"
 		case f.Unreachable:
 			mark = "UNREACHABLE"
 		case !f.OK:

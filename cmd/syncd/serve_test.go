@@ -19,7 +19,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // api has an empty listing of orders, refuses customers with a text that repeats
-// the credentials it was sent, and knows nothing else.
+// the credentials it was sent, has no time for what is busy, and knows nothing else.
 func api() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /orders", func(w http.ResponseWriter, _ *http.Request) {
@@ -30,6 +30,10 @@ func api() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintf(w, `{"error": %q}`, "not a valid token: "+r.Header.Get("Authorization")+" at "+r.URL.String())
+	})
+	mux.HandleFunc("/busy", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	return mux
 }

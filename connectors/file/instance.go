@@ -162,24 +162,32 @@ func (in *instance) Check(ctx context.Context, streams, _ []string) []connectors
 			findings = append(findings, connectors.Finding{Subject: name, Problem: "there is no such stream in the configuration"})
 			continue
 		}
-		findings = append(findings, in.checkStream(root, name, st))
+		findings = append(findings, in.checkStream(root, name, st)...)
 	}
 	return findings
 }
 
-func (in *instance) checkStream(root *os.Root, name string, st *Stream) connectors.Finding {
-	f := connectors.Finding{Subject: name}
+// maxPassed bounds the files of a stream of which a check says why they are passed over.
+const maxPassed = 5
+
+func (in *instance) checkStream(root *os.Root, name string, st *Stream) (findings []connectors.Finding) {
+	problem := func(format string, args ...any) {
+		findings = append(findings, connectors.Finding{Subject: name, Problem: fmt.Sprintf(format, args...)})
+	}
 	files, notes, err := st.list(root)
-	switch {
-	case err != nil:
-		f.Problem = err.Error()
-		return f
-	case len(notes) > 0:
-		f.Problem = notes[0]
-		return f
-	case len(files) == 0:
-		f.Note = fmt.Sprintf("no file matches %s yet", st.Path)
-		return f
+	if err != nil {
+		problem("%v", err)
+		return findings
+	}
+	for i, note := range notes {
+		if i == maxPassed {
+			problem("and %d more", len(notes)-i)
+			break
+		}
+		problem("%s", note)
+	}
+	if len(files) == 0 {
+		return append(findings, connectors.Finding{Subject: name, Note: fmt.Sprintf("no file matches %s yet", st.Path)})
 	}
 	newest := files[0]
 	for _, e := range files {
@@ -194,14 +202,19 @@ func (in *instance) checkStream(root *os.Root, name string, st *Stream) connecto
 		}
 	}()
 	if err := r.visit(newest); err != nil {
-		f.Problem = err.Error()
-		return f
+		problem("%v", err)
 	}
-	f.Note = fmt.Sprintf("%d file(s); the newest is %s", len(files), newest.name)
 	if len(r.page.Events) > 0 && r.page.Events[0].Problem != "" {
-		f.Problem, f.Note = "the first record of the newest file cannot be used: "+r.page.Events[0].Problem, ""
+		problem("the first record of the newest file cannot be used: %s", r.page.Events[0].Problem)
 	}
-	return f
+	if len(findings) > 0 {
+		return findings
+	}
+	many := "files"
+	if len(files) == 1 {
+		many = "file"
+	}
+	return []connectors.Finding{{Subject: name, Note: fmt.Sprintf("%d %s; the newest is %s", len(files), many, newest.name)}}
 }
 
 // gateError is the outcome of a read that the gate, or the end of its context, let not begin.

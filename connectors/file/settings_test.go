@@ -97,7 +97,7 @@ func TestCheckSaysWhatIsThere(t *testing.T) {
 		path, format, file, content string
 		problem, note               string
 	}{
-		"well":            {"*.jsonl", formatJSONL, "a.jsonl", lines(1, 3), "", "1 file(s); the newest is a.jsonl"},
+		"well":            {"*.jsonl", formatJSONL, "a.jsonl", lines(1, 3), "", "1 file; the newest is a.jsonl"},
 		"not there":       {"a.jsonl", formatJSONL, "b.jsonl", "", "look at a.jsonl: no such file or directory", ""},
 		"none matches":    {"a*.jsonl", formatJSONL, "b.jsonl", "", "", "no file matches a*.jsonl yet"},
 		"no id":           {"a.jsonl", formatJSONL, "a.jsonl", `{"nr":1}` + "\n", `the first record of the newest file cannot be used: a.jsonl, line 1: no id: the field "id" is not there or null`, ""},

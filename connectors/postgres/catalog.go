@@ -21,6 +21,7 @@ type table struct {
 	rules   []string        // on INSERT or UPDATE
 	heirs   bool            // other tables inherit from it, whose rows its indexes do not cover; partitions are none
 	secured bool            // row-level security holds for this role
+	fills   bool            // a trigger has a say in new rows before they are checked
 }
 
 // column is one column of a table.
@@ -93,11 +94,12 @@ func loadTable(ctx context.Context, tx pgx.Tx, name tableName) (*table, error) {
   has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT'),
   has_table_privilege(c.oid, 'UPDATE') OR has_any_column_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
   ARRAY(SELECT r.rulename::text FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid AND r.ev_type IN ('2', '3') AND r.ev_enabled <> 'D' ORDER BY 1),
-  c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid), row_security_active(c.oid)
+  c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid), row_security_active(c.oid),
+  EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7) -- each row, before, insert
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p', 'v', 'm', 'f')`
 	var kind string
 	var sel, ins, upd, del bool
-	err := tx.QueryRow(ctx, find, name.schema, name.name).Scan(&t.oid, &kind, &sel, &ins, &upd, &del, &t.rules, &t.heirs, &t.secured)
+	err := tx.QueryRow(ctx, find, name.schema, name.name).Scan(&t.oid, &kind, &sel, &ins, &upd, &del, &t.rules, &t.heirs, &t.secured, &t.fills)
 	if err == pgx.ErrNoRows {
 		return nil, missingTable{name}
 	}
@@ -213,17 +215,19 @@ func sameSet(a, b []string) bool {
 	return true
 }
 
-// pick finds columns by name.
+// pick finds columns by name; its error names all that are missing.
 func (t *table) pick(names []string) ([]*column, error) {
 	var cs []*column
+	var ps problems
 	for _, n := range names {
 		c := t.columns[n]
 		if c == nil {
-			return nil, missingColumn{t.tableName, n}
+			ps.add(missingColumn{t.tableName, n})
+			continue
 		}
 		cs = append(cs, c)
 	}
-	return cs, nil
+	return cs, ps.err()
 }
 
 // missingColumn is the error for a column that the configuration names and the table lacks.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -66,13 +67,24 @@ func (r *remarks) problem(format string, args ...any) {
 
 func (r *remarks) failed(err error) []connectors.Finding {
 	var f *failure
-	if !errors.As(err, &f) {
+	var several problems
+	switch {
+	case errors.As(err, &several):
+		for _, p := range several {
+			r.problem("%v", p)
+		}
+		return r.findings
+	case !errors.As(err, &f):
 		r.problem("%v", err)
 		return r.findings
 	}
 	o := outcome(err)
 	r.findings = append(r.findings, connectors.Finding{Subject: r.subject, Problem: o.Message, Unreachable: o.Class != connectors.Invalid})
 	return r.findings
+}
+
+func (r *remarks) unreachable() bool {
+	return slices.ContainsFunc(r.findings, func(f connectors.Finding) bool { return f.Unreachable })
 }
 
 // done adds the note for when all is well.
@@ -92,11 +104,16 @@ func (in *instance) checkEntity(ctx context.Context, name string) []connectors.F
 	}
 	p, err := newPlan(config, func(n tableName) (*table, error) { return in.db.table(ctx, n, true) })
 	if err != nil {
-		return r.failed(err)
+		r.failed(err)
+	}
+	if p == nil || r.unreachable() {
+		return r.findings
 	}
 	r.index(p.table, p.index, p.key)
 	r.privileges(p.table, "SELECT", "INSERT", "UPDATE")
-	r.keyColumns(p)
+	if len(p.key) == len(config.Key) && (len(config.Link) == 0 || len(p.link) == len(config.Link)) {
+		r.keyColumns(p)
+	}
 	r.partial(p)
 	for _, c := range p.children {
 		r.child(c)
@@ -214,9 +231,15 @@ func (in *instance) checkStream(ctx context.Context, name string, h *horizon) []
 	}
 	rd, err := newReader(s, func(n tableName) (*table, error) { return in.db.table(ctx, n, true) })
 	if err != nil {
-		return r.failed(err)
+		r.failed(err)
+	}
+	if rd == nil || r.unreachable() {
+		return r.findings
 	}
 	r.privileges(rd.table, "SELECT")
+	if err != nil {
+		return r.findings
+	}
 	if rd.hasXmin() {
 		if rd.id != nil && s.Mode == modePoll {
 			if u, near := rd.table.uniqueOver([]string{rd.id.name}); (u == nil || u.predicate != "") && !(near != nil && near.valid && !near.expression) {

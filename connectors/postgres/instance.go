@@ -64,6 +64,7 @@ type rows interface {
 	connectors.Finder
 	connectors.Updater
 	connectors.Remover
+	connectors.Verifier
 }
 
 // Close waits for statements under way and closes all connections.

@@ -37,7 +37,45 @@ type childPlan struct {
 	fields   map[string]*column
 }
 
-// newPlan resolves an entity. tables gives catalog entries.
+// problems are all that is wrong with a configuration.
+type problems []error
+
+func (ps problems) Error() string {
+	var texts []string
+	for _, p := range ps {
+		texts = append(texts, p.Error())
+	}
+	return strings.Join(texts, "; and ")
+}
+
+// add takes an error, or several. What is about the database's not answering ends all.
+func (ps *problems) add(err error) {
+	var several problems
+	switch {
+	case err == nil:
+	case errors.As(err, &several):
+		*ps = append(*ps, several...)
+	default:
+		*ps = append(*ps, err)
+	}
+}
+
+// err is nil if there are none. A failure to ask stands for itself.
+func (ps problems) err() error {
+	for _, p := range ps {
+		var f *failure
+		if errors.As(p, &f) {
+			return p
+		}
+	}
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// newPlan resolves an entity. tables gives catalog entries. Where something is wrong the error names all of it, and the plan holds what is right, if
+// the table is there.
 func newPlan(e *Entity, tables func(tableName) (*table, error)) (*plan, error) {
 	t, err := namedTable(e.Table, tables)
 	if err != nil {
@@ -47,33 +85,38 @@ func newPlan(e *Entity, tables func(tableName) (*table, error)) (*plan, error) {
 		return nil, fmt.Errorf("%s is not a table; rows are upserted into tables only", t.tableName)
 	}
 	p := &plan{table: t, children: map[string]*childPlan{}}
-	if p.key, err = t.pick(e.Key); err == nil {
-		p.link, err = t.pick(e.Link)
-	}
-	if err != nil {
-		return nil, err
-	}
+	var ps problems
+	var keyErr error
+	p.key, keyErr = t.pick(e.Key)
+	ps.add(keyErr)
+	p.link, err = t.pick(e.Link)
+	ps.add(err)
 	if len(p.link) == 0 {
 		p.link = p.key
 	}
-	if err := p.own(e); err != nil {
-		return nil, err
+	ps.add(p.own(e))
+	if e.Unique && keyErr == nil {
+		p.index, err = arbiter(t, e.Key)
+		ps.add(err)
 	}
-	if e.Unique {
-		if p.index, err = arbiter(t, e.Key); err != nil {
-			return nil, err
-		}
-	}
-	if p.fields, err = fieldColumns(t, e.Columns, p.version, p.observed, p.epoch); err != nil {
-		return nil, err
-	}
+	p.fields, err = fieldColumns(t, e.Columns, p.version, p.observed, p.epoch)
+	ps.add(err)
 	for _, name := range slices.Sorted(maps.Keys(e.Children)) {
-		if p.children[name], err = newChildPlan(name, e.Children[name], p, tables); err != nil {
-			return nil, fmt.Errorf("children %s: %w", name, err)
+		c, err := newChildPlan(name, e.Children[name], p, tables)
+		var several problems
+		if errors.As(err, &several) {
+			for _, one := range several {
+				ps.add(fmt.Errorf("children %s: %w", name, one))
+			}
+		} else if err != nil {
+			ps.add(fmt.Errorf("children %s: %w", name, err))
+		}
+		if err == nil {
+			p.children[name] = c
 		}
 		delete(p.fields, name)
 	}
-	return p, nil
+	return p, ps.err()
 }
 
 func namedTable(text string, tables func(tableName) (*table, error)) (*table, error) {
@@ -86,6 +129,7 @@ func namedTable(text string, tables func(tableName) (*table, error)) (*table, er
 
 // own finds the columns that syncd keeps for itself.
 func (p *plan) own(e *Entity) error {
+	var ps problems
 	for _, w := range []struct {
 		name  string
 		to    **column
@@ -103,18 +147,23 @@ func (p *plan) own(e *Entity) error {
 		c := p.table.columns[w.name]
 		switch {
 		case c == nil:
-			return missingColumn{p.table.tableName, w.name}
+			ps.add(missingColumn{p.table.tableName, w.name})
 		case c.generated:
-			return fmt.Errorf("the column %s of %s is generated and cannot be set", w.name, p.table.tableName)
+			ps.add(fmt.Errorf("the column %s of %s is generated and cannot be set", w.name, p.table.tableName))
 		case w.types != nil && !slices.Contains(w.types, c.oid):
-			return fmt.Errorf("the column %s of %s is %s; it must be %s", w.name, p.table.tableName, c.shown, w.what)
+			ps.add(fmt.Errorf("the column %s of %s is %s; it must be %s", w.name, p.table.tableName, c.shown, w.what))
+		default:
+			*w.to = c
 		}
-		*w.to = c
 	}
-	if p.gone == nil {
-		return nil
+	if p.gone != nil {
+		ps.add(p.markGone(e.Gone.Value))
 	}
-	v := e.Gone.Value
+	return ps.err()
+}
+
+// markGone says what the column of archived rows is set to.
+func (p *plan) markGone(v string) error {
 	switch p.gone.oid {
 	case pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID:
 		if v != "" {
@@ -173,10 +222,13 @@ func (n noIndex) Error() string {
 func fieldColumns(t *table, renames map[string]string, reserved ...*column) (map[string]*column, error) {
 	fields := make(map[string]*column, len(t.columns))
 	renamed := map[string]bool{}
-	for field, name := range renames {
+	var ps problems
+	for _, field := range slices.Sorted(maps.Keys(renames)) {
+		name := renames[field]
 		c := t.columns[name]
 		if c == nil {
-			return nil, missingColumn{t.tableName, name}
+			ps.add(missingColumn{t.tableName, name})
+			continue
 		}
 		fields[field], renamed[name] = c, true
 	}
@@ -190,7 +242,7 @@ func fieldColumns(t *table, renames map[string]string, reserved ...*column) (map
 			delete(fields, field)
 		}
 	}
-	return fields, nil
+	return fields, ps.err()
 }
 
 func newChildPlan(name string, c *Child, p *plan, tables func(tableName) (*table, error)) (*childPlan, error) {
@@ -202,21 +254,27 @@ func newChildPlan(name string, c *Child, p *plan, tables func(tableName) (*table
 		return nil, fmt.Errorf("%s is not a table; rows are written into tables only", t.tableName)
 	}
 	cp := &childPlan{name: name, table: t, replaces: c.Mode != "keys"}
-	if cp.parent, err = t.pick(c.Parent); err == nil {
-		cp.key, err = t.pick(c.Key)
+	var ps problems
+	var parentErr, keyErr error
+	cp.parent, parentErr = t.pick(c.Parent)
+	ps.add(parentErr)
+	cp.key, keyErr = t.pick(c.Key)
+	ps.add(keyErr)
+	if parentErr == nil && len(p.key) > 0 {
+		cp.to, err = cp.target(c, p)
+		ps.add(err)
 	}
-	if err != nil {
-		return nil, err
+	cp.fields, err = fieldColumns(t, c.Columns)
+	ps.add(err)
+	if len(cp.key) > 0 && parentErr == nil && keyErr == nil {
+		ps.add(cp.arbiter(c))
 	}
-	if cp.to, err = cp.target(c, p); err != nil {
-		return nil, err
-	}
-	if cp.fields, err = fieldColumns(t, c.Columns); err != nil {
-		return nil, err
-	}
-	if len(cp.key) == 0 {
-		return cp, nil
-	}
+	return cp, ps.err()
+}
+
+// arbiter finds the index that tells children apart.
+func (cp *childPlan) arbiter(c *Child) (err error) {
+	t := cp.table
 	cp.index, err = arbiter(t, append(slices.Clone(c.Parent), c.Key...))
 	var none noIndex
 	if errors.As(err, &none) {
@@ -226,9 +284,9 @@ func newChildPlan(name string, c *Child, p *plan, tables func(tableName) (*table
 		}
 	}
 	if err == nil && cp.index.outside(slices.Concat(c.Parent, c.Key)...) {
-		return nil, fmt.Errorf("the unique index %s of %s holds only WHERE %s, so that children outside it would be doubled; create one without WHERE", cp.index.name, t.tableName, cp.index.predicate)
+		return fmt.Errorf("the unique index %s of %s holds only WHERE %s, so that children outside it would be doubled; create one without WHERE", cp.index.name, t.tableName, cp.index.predicate)
 	}
-	return cp, err
+	return err
 }
 
 // target finds what the parent columns point at: what their foreign key says, else the link if there is one, else the key.

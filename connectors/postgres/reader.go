@@ -32,7 +32,7 @@ func newReader(s *Stream, tables func(tableName) (*table, error)) (*reader, erro
 		return nil, err
 	}
 	r := &reader{table: t}
-	var columns []*column
+	var ps problems
 	for _, c := range []struct {
 		name string
 		to   **column
@@ -41,22 +41,21 @@ func newReader(s *Stream, tables func(tableName) (*table, error)) (*reader, erro
 			continue
 		}
 		if *c.to = t.columns[c.name]; *c.to == nil {
-			return nil, missingColumn{t.tableName, c.name}
+			ps.add(missingColumn{t.tableName, c.name})
 		}
 	}
 	if r.changed != nil && !isTime(r.changed) {
-		return nil, fmt.Errorf("changed_at: the column %s of %s is %s; it must be a timestamp", r.changed.name, t.tableName, r.changed.shown)
+		ps.add(fmt.Errorf("changed_at: the column %s of %s is %s; it must be a timestamp", r.changed.name, t.tableName, r.changed.shown))
 	}
 	if s.Mode == modeOutbox {
-		err = r.outbox(s)
+		ps.add(r.outbox(s))
 	} else {
-		err = r.poll(s)
+		ps.add(r.poll(s))
 	}
-	if err != nil {
-		return nil, err
-	}
-	if columns, err = t.pick(s.Columns); err != nil {
-		return nil, err
+	columns, err := t.pick(s.Columns)
+	ps.add(err)
+	if err := ps.err(); err != nil {
+		return r, err
 	}
 	if r.body == "" {
 		r.body = "row_to_json(t)::text"
@@ -92,44 +91,42 @@ func (r *reader) poll(s *Stream) error {
 
 // outbox resolves a table of events.
 func (r *reader) outbox(s *Stream) error {
-	if r.event = r.table.columns[s.Event]; r.event == nil {
-		return missingColumn{r.table.tableName, s.Event}
-	}
-	body := r.table.columns[s.Body]
-	if body == nil {
-		return missingColumn{r.table.tableName, s.Body}
-	}
-	r.body = "t." + quote(body.name) + "::text"
-	if s.Version != "" {
-		if r.states = r.table.columns[s.Version]; r.states == nil {
-			return missingColumn{r.table.tableName, s.Version}
+	var ps problems
+	find := func(name string) *column {
+		c := r.table.columns[name]
+		if c == nil {
+			ps.add(missingColumn{r.table.tableName, name})
 		}
-		if !isWhole(r.states) && !isTime(r.states) {
-			return fmt.Errorf("version: the column %s of %s is %s; it must be a whole number or a timestamp", r.states.name, r.table.tableName, r.states.shown)
+		return c
+	}
+	r.event = find(s.Event)
+	if body := find(s.Body); body != nil {
+		r.body = "t." + quote(body.name) + "::text"
+	}
+	if s.Version != "" {
+		if r.states = find(s.Version); r.states != nil && !isWhole(r.states) && !isTime(r.states) {
+			ps.add(fmt.Errorf("version: the column %s of %s is %s; it must be a whole number or a timestamp", r.states.name, r.table.tableName, r.states.shown))
 		}
 	}
 	r.order, r.version = byNumber, r.event
 	needed := []*column{r.event}
-	if !isWhole(r.event) {
-		return fmt.Errorf("event: the column %s of %s is %s; it must be a whole number", r.event.name, r.table.tableName, r.event.shown)
+	if r.event != nil && !isWhole(r.event) {
+		ps.add(fmt.Errorf("event: the column %s of %s is %s; it must be a whole number", r.event.name, r.table.tableName, r.event.shown))
 	}
 	if s.XID != "" {
-		x := r.table.columns[s.XID]
-		if x == nil {
-			return missingColumn{r.table.tableName, s.XID}
-		}
-		if x.oid != pgtype.XID8OID {
-			return fmt.Errorf("xid: the column %s of %s is %s; it must be xid8 with the default pg_current_xact_id()", x.name, r.table.tableName, x.shown)
+		x := find(s.XID)
+		if x != nil && x.oid != pgtype.XID8OID {
+			ps.add(fmt.Errorf("xid: the column %s of %s is %s; it must be xid8 with the default pg_current_xact_id()", x.name, r.table.tableName, x.shown))
 		}
 		r.order, r.version, r.id = byXID, x, r.event
 		needed = append(needed, x)
 	}
 	for _, c := range needed {
-		if !c.notNull {
-			return fmt.Errorf("the column %s of %s can be null, and an event without it would never be read; make it NOT NULL", c.name, r.table.tableName)
+		if c != nil && !c.notNull {
+			ps.add(fmt.Errorf("the column %s of %s can be null, and an event without it would never be read; make it NOT NULL", c.name, r.table.tableName))
 		}
 	}
-	return nil
+	return ps.err()
 }
 
 func isTime(c *column) bool { return c.oid == pgtype.TimestamptzOID || c.oid == pgtype.TimestampOID }

@@ -18,11 +18,11 @@ const noSuchKey = "syncd-check-no-such-key"
 func (i *instance) Check(ctx context.Context, streams, entities []string) []connectors.Finding {
 	var l []connectors.Finding
 	for _, name := range streams {
-		f := connectors.Finding{Subject: name, Problem: "the client describes no stream of that name"}
-		if i.source != nil && i.source.streams[name] != nil {
-			f = i.source.check(ctx, i.source.streams[name])
+		if i.source == nil || i.source.streams[name] == nil {
+			l = append(l, connectors.Finding{Subject: name, Problem: "the client describes no stream of that name"})
+			continue
 		}
-		l = append(l, f)
+		l = append(l, i.source.check(ctx, i.source.streams[name])...)
 	}
 	for _, name := range entities {
 		f := connectors.Finding{Subject: name, Problem: "the client describes no entity of that name"}
@@ -36,7 +36,7 @@ func (i *instance) Check(ctx context.Context, streams, entities []string) []conn
 
 // failed makes a finding of an error.
 func failed(subject, doing string, err error) connectors.Finding {
-	f := connectors.Finding{Subject: subject, Problem: doing + ": " + withOp(err, "").Error()}
+	f := connectors.Finding{Subject: subject, Problem: withOp(err, doing).Error()}
 	var h *httpx.Error
 	if errors.As(err, &h) {
 		switch h.Kind {
@@ -47,86 +47,113 @@ func failed(subject, doing string, err error) connectors.Finding {
 	return f
 }
 
+// maxRecords bounds the records of a page of which a check tells what is wrong.
+const maxRecords = 5
+
+// findings gathers what is wrong with a stream.
+type findings struct {
+	subject string
+	list    []connectors.Finding
+}
+
+func (fs *findings) problem(format string, args ...any) {
+	fs.list = append(fs.list, connectors.Finding{Subject: fs.subject, Problem: fmt.Sprintf(format, args...)})
+}
+
+func (fs *findings) failed(doing string, err error) {
+	fs.list = append(fs.list, failed(fs.subject, doing, err))
+}
+
 // check reads the first page without a lower bound, and asks for it again from
 // its own greatest stamp on.
-func (s *source) check(ctx context.Context, st *stream) connectors.Finding {
+func (s *source) check(ctx context.Context, st *stream) []connectors.Finding {
 	pos := position{V: 1}
 	st.plan.begin(&pos, 0)
 	l, err := s.list(ctx, st, &pos)
 	if err != nil {
-		return failed(st.name, "list", err)
+		return []connectors.Finding{failed(st.name, "list", err)}
 	}
-	f := connectors.Finding{Subject: st.name}
 	if len(l.recs) == 0 {
-		f.Note = "the listing is empty; whether its fields are where the settings say cannot be told"
-		return f
+		return []connectors.Finding{{Subject: st.name, Note: "the listing is empty; whether its fields are where the settings say cannot be told"}}
 	}
-	newest := l.recs[0]
+	fs := &findings{subject: st.name}
+	newest, broken := l.recs[0], 0
 	for n, r := range l.recs {
 		if r.event.Problem != "" {
-			f.Problem = fmt.Sprintf("record %d of the first page: %s", n+1, r.event.Problem)
-			return f
+			if broken++; broken <= maxRecords {
+				fs.problem("record %d of the first page: %s", n+1, r.event.Problem)
+			}
+			continue
 		}
-		if r.stamp > newest.stamp {
+		if newest.event.Problem != "" || r.stamp > newest.stamp {
 			newest = r
 		}
 	}
+	if broken > maxRecords {
+		fs.problem("and %d more of its %d records", broken-maxRecords, len(l.recs))
+	}
 	if l.unsure {
-		f.Problem = fmt.Sprintf(noNext, len(l.recs))
-		return f
+		fs.problem(noNext, len(l.recs))
 	}
-	f.Note = fmt.Sprintf("%d records on the first page", len(l.recs))
-	if st.plan.hasVersion && newest.stamp == 0 {
-		f.Problem = fmt.Sprintf("no record of the first page bears a stamp at %s; look at version", st.set.Version.Path)
-		return f
+	if broken < len(l.recs) {
+		s.checkStamps(ctx, st, newest, l.date, fs)
+		s.checkFetch(ctx, st, newest, fs)
 	}
-	if st.plan.hasVersion && st.plan.version.isTime() && !l.date.IsZero() && newest.stamp > l.date.Add(5*time.Minute).UnixMicro() {
-		f.Problem = "a record bears a time after the server's own clock; look at the format and zone of version"
-		return f
+	if len(fs.list) == 0 {
+		return []connectors.Finding{{Subject: st.name, Note: fmt.Sprintf("%d records on the first page", len(l.recs))}}
 	}
-	if f.Problem = s.checkSince(ctx, st, newest); f.Problem == "" {
-		f.Problem = s.checkFetch(ctx, st, newest)
+	return fs.list
+}
+
+// checkStamps looks whether the newest record of the first page bears a stamp that can be.
+func (s *source) checkStamps(ctx context.Context, st *stream, newest record, date time.Time, fs *findings) {
+	switch {
+	case st.plan.hasVersion && newest.stamp == 0:
+		fs.problem("no record of the first page bears a stamp at %s; look at version", st.set.Version.Path)
+	case st.plan.hasVersion && st.plan.version.isTime() && !date.IsZero() && newest.stamp > date.Add(5*time.Minute).UnixMicro():
+		fs.problem("a record bears a time after the server's own clock; look at the format and zone of version")
+	default:
+		s.checkSince(ctx, st, newest, fs)
 	}
-	return f
 }
 
 // checkSince asks for what changed since the very stamp that a record bears: an
 // API that leaves it out reads the bound in another zone, or otherwise than the
 // settings say, and would hide changes.
-func (s *source) checkSince(ctx context.Context, st *stream, r record) (problem string) {
+func (s *source) checkSince(ctx context.Context, st *stream, r record, fs *findings) {
 	if !st.plan.hasSince || r.stamp == 0 {
-		return ""
+		return
 	}
 	pos := position{V: 1, Scan: &scan{Since: r.stamp, Size: st.plan.size, Page: st.plan.first}}
 	l, err := s.list(ctx, st, &pos)
 	if err != nil {
-		return failed("", "list since the newest record's own stamp", err).Problem
+		fs.failed("list since the newest record's own stamp", err)
+		return
 	}
 	found := false
 	for _, x := range l.recs {
 		if x.stamp > 0 && x.stamp < st.plan.sinceFmt.sent(r.stamp, st.plan.inclusive)-st.plan.version.slack() {
-			return "asked for what changed since a stamp, the API gives older records too; look at the parameter of since"
+			fs.problem("asked for what changed since a stamp, the API gives older records too; look at the parameter of since")
+			return
 		}
 		found = found || x.id == r.id || x.stamp > r.stamp
 	}
 	if !found && (len(l.recs) == 0 || st.plan.kind == pageNone) {
-		return "asked for what changed since a record's very stamp, the API does not give that record: it reads the bound in another zone or format, or leaves it out; look at since"
+		fs.problem("asked for what changed since a record's very stamp, the API does not give that record: it reads the bound in another zone or format, or leaves it out; look at since")
 	}
-	return ""
 }
 
-func (s *source) checkFetch(ctx context.Context, st *stream, r record) (problem string) {
+func (s *source) checkFetch(ctx context.Context, st *stream, r record, fs *findings) {
 	if st.set.Fetch.Path == "" {
-		return ""
+		return
 	}
 	e, err := s.fetch(ctx, st.name, r.id)
 	switch {
 	case err != nil:
-		return failed("", "fetch", err).Problem
+		fs.failed("fetch", err)
 	case e.Gone && !r.event.Gone:
-		return "a record of the listing is not found under fetch.path"
+		fs.problem("a record of the listing is not found under fetch.path")
 	}
-	return ""
 }
 
 func checkEntity(ctx context.Context, e *entity) connectors.Finding {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,7 @@ streams:
 		fetch       int
 		lookup      string
 		problem     string // of the stream
+		also        string // another one
 		entity      string // problem of the entity
 		unreachable bool
 	}{
@@ -179,6 +181,9 @@ streams:
 		{name: "no stamps", all: rows("1", "2"), fetch: 200, problem: "no record of the first page bears a stamp at at"},
 		{name: "no ids", all: `{"at":5}`, problem: "record 1 of the first page: the record has no id at id"},
 		{name: "a wrong path to fetch", all: rows("2@5"), since: rows("2@5"), fetch: 404, problem: "not found under fetch.path"},
+		{name: "two things are wrong", all: rows("2@-4000"), fetch: 404, problem: "after the server's own clock", also: "not found under fetch.path"},
+		{name: "two records are wrong", all: rows("1@10") + `,{"at":5},{"at":6}`, since: rows("1@10"), fetch: 200, problem: "record 2 of the first page: the record has no id at id", also: "record 3 of the first page: "},
+		{name: "the quota ends between two requests", all: rows("1@10", "2@5"), since: "429", fetch: 200, problem: "list since the newest record's own stamp: throttled", unreachable: true},
 		{name: "a look-up that ignores its filter", lookup: `{"id":1,"ref":"X"}`, entity: "lookup: "},
 		{name: "the server is down", all: "!", problem: "list", unreachable: true},
 	} {
@@ -190,15 +195,25 @@ streams:
 				case r.URL.Path == "/api/orders":
 					return 200, `{"data":[` + c.lookup + `]}`
 				case r.URL.Path != "/api/records":
-					return max(c.fetch, 200), `{"id":"2"}`
+					return max(c.fetch, 200), `{"id":"` + r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] + `"}`
+				case r.URL.Query().Has("since") && c.since == "429":
+					return 429, ""
 				case r.URL.Query().Has("since"):
 					return 200, `{"data":[` + c.since + `]}`
 				}
 				return 200, `{"data":[` + c.all + `]}`
 			})
 			l := s.instance.Check(t.Context(), []string{"records", "nothing"}, []string{"things", "nothing"})
+			also := ""
+			if len(l) == 5 && l[1].Subject == "records" {
+				also = l[1].Problem
+				l = slices.Delete(l, 1, 2)
+			}
 			if len(l) != 4 || l[1].Problem == "" || l[3].Problem == "" {
 				t.Fatalf("%+v", l)
+			}
+			if (also == "") != (c.also == "") || !strings.Contains(also, c.also) {
+				t.Errorf("the other problem of the stream: %q", also)
 			}
 			if (l[0].Problem == "") != (c.problem == "") || !strings.Contains(l[0].Problem, c.problem) || l[0].Unreachable != c.unreachable {
 				t.Errorf("stream: %+v", l[0])
