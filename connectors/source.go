@@ -8,8 +8,9 @@ import (
 
 // Event is one change pulled from a stream.
 type Event struct {
-	// SourceID is the record's id at the source, an opaque text. An event
-	// without one is kept as a dead letter; it never stops its page.
+	// SourceID is the record's id at the source, an opaque text. An event without
+	// one, or with one that cannot be one (IDProblem), is kept as a dead letter; it
+	// never stops its page.
 	SourceID string
 	// Version is the source's non-decreasing order of the record's states:
 	// microseconds since 1970 for a timestamp, or a sequence. 0 when the source

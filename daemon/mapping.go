@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -96,11 +97,15 @@ func readSuspects(s string) map[string]int {
 
 // mapEvent maps one event; what goes wrong with it stays with it.
 func (d *Daemon) mapEvent(ctx context.Context, f *FlowPlan, page connectors.Page, ev connectors.Event) jobs.Item {
-	if ev.Problem != "" {
-		return d.rejected(f, page, ev, ev.Problem)
+	problem := connectors.IDProblem(ev.SourceID)
+	if problem != "" {
+		problem = "the record's id " + problem
 	}
-	if ev.SourceID == "" {
-		return d.rejected(f, page, ev, "the record has no id")
+	if connectors.BlankID(ev.SourceID) {
+		ev.SourceID, problem = "", "the record has no id" // two records without one are not the same
+	}
+	if problem = cmp.Or(ev.Problem, problem); problem != "" {
+		return d.rejected(f, page, ev, problem)
 	}
 	it := item(f, page, ev)
 	if ev.Gone {

@@ -112,8 +112,9 @@ func (s *Stream) sourceID(raw []byte) (string, error) {
 		return "", fmt.Errorf("no id: the field %q is empty", s.ID)
 	case len(id) > maxID:
 		return "", fmt.Errorf("no id: the field %q is longer than %d bytes", s.ID, maxID)
-	case strings.ContainsRune(id, 0):
-		return "", fmt.Errorf("no id: the field %q holds the character U+0000", s.ID)
+	}
+	if problem := connectors.IDProblem(id); problem != "" {
+		return "", fmt.Errorf("no id: the field %q %s", s.ID, problem)
 	}
 	return id, nil
 }

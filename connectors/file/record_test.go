@@ -30,6 +30,7 @@ func TestIDsAreKeptDigitForDigit(t *testing.T) {
 		"composed letter":      {`{"id":"CAF\u00c9-1"}`, "CAF\u00c9-1"},
 		"decomposed letter":    {`{"id":"CAFE\u0301-1"}`, "CAFE\u0301-1"},
 		"number with decimals": {`{"id":1.50}`, "1.50"},
+		"blanks at its ends":   {`{"id":" A1  "}`, " A1  "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := one(t, func(*Stream) {}, c.line)
@@ -47,7 +48,13 @@ func TestRecordWithoutIDBecomesADeadLetterAndStopsNothing(t *testing.T) {
 		"empty":       {`{"id":""}`, `no id: the field "id" is empty`},
 		"boolean":     {`{"id":true}`, `no id: the field "id" is neither a text nor a number`},
 		"object":      {`{"id":{"x":1}}`, `no id: the field "id" is neither a text nor a number`},
-		"with NUL":    {`{"id":"a\u0000b"}`, `no id: the field "id" holds the character U+0000`},
+		"with NUL":    {`{"id":"a\u0000b"}`, `no id: the field "id" holds a character that cannot be seen, U+0000 as its byte 2; correct it at the source`},
+		"blank":       {`{"id":"  "}`, `no id: the field "id" is blank`},
+		"line ends":   {`{"id":"\r\n"}`, `no id: the field "id" is blank`},
+		"no width":    {`{"id":"\u200b\ufeff"}`, `no id: the field "id" is blank`},
+		"a mark":      {`{"id":"\ufeff7"}`, `no id: the field "id" holds a character that cannot be seen, U+FEFF as its byte 1; correct it at the source`},
+		"a line end":  {`{"id":"7\n"}`, `no id: the field "id" holds a character that cannot be seen, U+000A as its byte 2; correct it at the source`},
+		"unreadable":  {`{"id":"gr\ufffdn"}`, `no id: the field "id" holds U+FFFD as its byte 3, which stands for a character that could not be read; correct the encoding at the source`},
 		"endless":     {`{"id":"` + strings.Repeat("x", 1025) + `"}`, `no id: the field "id" is longer than 1024 bytes`},
 		"there twice": {`{"id":1,"id":2}`, `not a JSON object: the field "id" is there twice`},
 		"other case":  {`{"ID":1}`, `no id: the field "id" is not there or null`},

@@ -259,10 +259,13 @@ func (st *stream) recordID(rec raw) (string, error) {
 		}
 		t, ok := v.text()
 		switch {
-		case !found || v.isNull() || ok && t == "":
+		case !found || v.isNull() || ok && connectors.BlankID(t):
 			return "", fmt.Errorf("the record has no id at %s", p)
 		case !ok:
 			return "", fmt.Errorf("the id at %s is %s, not a text or a number", p, v.kindName())
+		}
+		if problem := connectors.IDProblem(t); problem != "" {
+			return "", fmt.Errorf("the id at %s %s", p, problem)
 		}
 		parts[i] = t
 	}

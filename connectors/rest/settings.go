@@ -42,7 +42,7 @@ func (s *Settings) Fields(f *field.Set) {
 	f.StringMap(&s.Headers, "headers", "Headers sent with every request. Not for credentials: those belong into `auth`.")
 	f.String(&s.CAFile, "ca_file", "File with the certificates of the authorities to trust beside the system's, as PEM.", field.Advanced())
 	f.Size(&s.MaxBody, "max_body", "Largest answer that is read.", field.Default("32MiB"), field.Range("1KiB", "256MiB"), field.Advanced())
-	f.Int(&s.MaxRecs, "max_records", "Most records in one answer of a listing or a look-up; one with more is refused. A record takes some 600 bytes of memory beside the answer itself.", field.Default("100000"), field.Range("1", "2000000"), field.Advanced())
+	f.Int(&s.MaxRecs, "max_records", "Most records in one answer of a listing or a look-up; one with more is refused. A record takes about 1 KiB of memory beside the answer itself.", field.Default("100000"), field.Range("1", "2000000"), field.Advanced())
 	f.Struct(&s.Answers, "answers", "What this API's answers mean where the status alone does not tell.")
 	field.Map(f, &s.Stream, "streams", "What can be read, by a name of your choice.", field.Names(nameRule, nameWhat))
 	field.Map(f, &s.Entity, "entities", "What can be written, by a name of your choice.", field.Names(nameRule, nameWhat))

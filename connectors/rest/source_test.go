@@ -68,6 +68,28 @@ func TestABadRecordFailsAloneAndKeepsItsID(t *testing.T) {
 	}
 }
 
+func TestIDThatCannotBeOneIsItsRecordsProblem(t *testing.T) {
+	s := serve(t, strings.NewReplacer("id: [id]", "id: [id, part]", `    fetch: {path: "/records/{id}"}`, "").Replace(unpaged), always(200, `{"data":[
+		{"id":1,"part":"a"}, {"id":" ","part":"a"}, {"id":1,"part":"\u200b"}, {"id":"\ufeff1","part":"a"}, {"id":1,"part":"a\n"}, {"id":" 1 ","part":"a b"},
+		{"id":"gr\u00fcn","part":"`+"\xff"+`"}]}`))
+	var got []string
+	for _, e := range s.drain(nil).Events {
+		got = append(got, fmt.Sprintf("%s|%s", e.SourceID, e.Problem))
+	}
+	want := []string{
+		"1:a|",
+		"|the record has no id at id",
+		"|the record has no id at part",
+		"|the id at id holds a character that cannot be seen, U+FEFF as its byte 1; correct it at the source",
+		"|the id at part holds a character that cannot be seen, U+000A as its byte 2; correct it at the source",
+		" 1 :a b|",
+		"|the id at part holds U+FFFD as its byte 1, which stands for a character that could not be read; correct the encoding at the source",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func TestListingsThatAreNotListings(t *testing.T) {
 	for _, c := range []struct {
 		name   string
