@@ -409,8 +409,12 @@ func (a *admission) refuseRename(old, next *Row, it *Item, stamp connectors.Stam
 	next.State, next.Reason = Dead, ReasonRenamed
 	next.OpenSince, next.DueAt = a.now, a.now
 	next.LastClass, next.LastCode, next.LastAt = connectors.Invalid, "renamed", a.now
+	how := "then replay this row"
+	if !a.flow.CanRefresh {
+		how = "then its next version at the source is written so"
+	}
 	next.LastMessage = clip("the source record had the key " + old.Key + " and now has " + p.Key +
-		"; say on_rename: rename or recreate in flow " + a.flow.Name + ", then replay this row")
+		"; say on_rename: rename or recreate in flow " + a.flow.Name + ", " + how)
 	a.puts[p.Key] = true
 	a.sum.Changed++
 	return nil

@@ -145,6 +145,8 @@ type Filter struct {
 	Limit int
 	// Unresolved, when set, chooses only rows with a write in doubt.
 	Unresolved bool
+	// Contended, when set, chooses only rows whose key other source records claim too.
+	Contended bool
 }
 
 // Count is how many rows of a flow stand where.

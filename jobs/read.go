@@ -82,6 +82,29 @@ func (j *Journal) List(ctx context.Context, f Filter) (rows []Row, running map[R
 	return rows, running, wrap(err, "list rows")
 }
 
+// Claimants returns the source records that claim the keys of rows which others own,
+// by row; rows without any are left out.
+func (j *Journal) Claimants(ctx context.Context, rows []Row) (out map[RowID][]string, err error) {
+	keys := map[string][]string{}
+	for i := range rows {
+		keys[rows[i].Flow] = append(keys[rows[i].Flow], rows[i].Key)
+	}
+	err = j.engine.View(ctx, func(tx Tx) error {
+		out = map[RowID][]string{}
+		for flow, ks := range keys {
+			cs, err := tx.Contenders(ctx, flow, ks)
+			if err != nil {
+				return err
+			}
+			for _, c := range cs {
+				out[c.RowID] = append(out[c.RowID], c.SourceID)
+			}
+		}
+		return nil
+	})
+	return out, wrap(err, "read who claims the keys of %d rows", len(rows))
+}
+
 // Overview is the journal at a glance.
 type Overview struct {
 	At         time.Time

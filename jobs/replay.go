@@ -86,7 +86,7 @@ func replayable(row *Row, f *Flow) string {
 	case row.Reason == ReasonExpired && !f.CanRefresh:
 		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
 	case row.Reason == ReasonRenamed && !f.CanRefresh:
-		return "its source cannot be asked for one record"
+		return "its source cannot be asked for one record; with on_rename: rename or recreate, its next version at the source is written under the new key"
 	case (row.Reason == ReasonMapping || row.Reason == ReasonRenamed) && row.SourceID == "":
 		return "its event has no source id; correct it at the source"
 	}

@@ -34,6 +34,10 @@ type Surroundings struct {
 	Target, Source ClientState
 	// Flow is nil when the flow is not in the configuration.
 	Flow *Flow
+	// Claimants are the source records that claim the row's key while its own has it.
+	Claimants []string
+	// Await is what a waiting row waits for.
+	Await Await
 }
 
 // Why explains a row at a moment.
@@ -53,6 +57,7 @@ func Why(row *Row, s Surroundings, now time.Time) Explanation {
 	default:
 		whyReady(row, s, now, &e)
 	}
+	s.collision(row, &e)
 	if row.Unresolved() && row.State != Ready {
 		e.Text += fmt.Sprintf("; a write sent no later than %s is in doubt", stampText(row.UnresolvedAt))
 	}
@@ -101,10 +106,14 @@ func whyDead(row *Row, s Surroundings, e *Explanation) {
 		e.Next = "nothing; look for the record in the target, and discard the job if it is there"
 		return
 	}
-	e.Next = "a newer version of the record heals it; or mend the cause and replay it"
+	heals, replay := "a newer version of the record heals it", "; or mend the cause and replay it"
+	if row.Reason == ReasonRenamed {
+		heals, replay = "with on_rename: rename or recreate in its flow, "+heals, ", and so does a replay"
+	}
+	e.Next = heals + replay
 	no := replayable(row, s.Flow)
 	if e.Replay = no == ""; !e.Replay {
-		e.Next = "a newer version of the record heals it; it cannot be replayed: " + no
+		e.Next = heals + "; it cannot be replayed: " + no
 	}
 }
 
@@ -126,8 +135,7 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	case ReasonAuth:
 		e.Text = "the client's credentials were refused; no attempt was used up"
 	case ReasonWaiting:
-		e.Text = fmt.Sprintf("waits for %s %s in the target", row.WaitEntity, row.WaitKey)
-		e.Next = "sent as soon as that record is applied; looked for again when due"
+		whyWaiting(row, s, e)
 	case ReasonRefresh:
 		e.Text = fmt.Sprintf("older than max_age %s; its present state is asked for", s.Flow.MaxAge)
 		e.Next = "sent as a new generation when the source has answered"

@@ -23,6 +23,8 @@ type explainJSON struct {
 	Next    string     `json:"next"`
 	Replay  bool       `json:"replay,omitempty"`
 	Refused string     `json:"refused,omitempty"`
+	Source  string     `json:"source_id,omitempty"`
+	Claims  []string   `json:"claimed_also_by,omitempty"`
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -42,7 +44,8 @@ func (a *app) explain(ctx context.Context, name string) error {
 	}
 	e := jobs.Why(&d.Row, d.Surroundings, d.now)
 	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: a.secrets.cut(e.Text),
-		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Refused: d.refused}
+		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Refused: d.refused,
+		Source: d.Row.SourceID, Claims: d.Claimants}
 	if a.json {
 		err = printJSON(a.out, o)
 	} else {

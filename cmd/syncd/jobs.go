@@ -37,6 +37,7 @@ type rowJSON struct {
 	AppliedAt  *time.Time `json:"applied_at,omitempty"`
 	Unresolved *time.Time `json:"unresolved_since,omitempty"`
 	WaitsFor   string     `json:"waits_for,omitempty"`
+	Claims     []string   `json:"claimed_also_by,omitempty"`
 }
 
 func (a *app) row(r *jobs.Row, running bool) rowJSON {
@@ -136,6 +137,12 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 		if d.Flow != nil && cs.Client == d.Flow.SourceClient {
 			d.Surroundings.Source = cs
 		}
+	}
+	for _, n := range d.Contenders {
+		d.Claimants = append(d.Claimants, n.SourceID)
+	}
+	if d.Await, err = j.Awaited(ctx, d.Row, flows(c)); err != nil {
+		return d, exit(exitJournal, err)
 	}
 	ps, err := changed(ctx, j, c)
 	if err != nil {

@@ -58,6 +58,7 @@ are more than --limit it says how to go on.`,
 	c.Flags().StringVar(&state, "state", "", "only jobs in this `state`: ready, done, dead or held")
 	c.Flags().StringVar(&f.Class, "class", "", "only jobs whose last outcome had this `class`")
 	c.Flags().StringVar(&reason, "reason", "", "only jobs with this `reason`, such as waiting or expired")
+	c.Flags().BoolVar(&f.Contended, "colliding", false, "only jobs whose key other source records claim too")
 	c.Flags().BoolVar(&f.Unresolved, "in-doubt", false, "only jobs with a write in doubt")
 	c.Flags().IntVar(&f.Limit, "limit", 100, "at most this many, up to 10000")
 	c.Flags().StringVar(&after, "after", "", "go on behind `FLOW/KEY`, the last one of the listing before")
@@ -121,9 +122,15 @@ func (a *app) jobsList(ctx context.Context, f jobs.Filter) error {
 			return err
 		}
 	}
+	claims, err := j.Claimants(ctx, rows)
+	if err != nil {
+		return exit(exitJournal, err)
+	}
 	out := listJSON{Jobs: []rowJSON{}, More: len(rows) > limit}
 	for i := range rows[:min(len(rows), limit)] {
-		out.Jobs = append(out.Jobs, a.row(&rows[i], running[rows[i].RowID]))
+		row := a.row(&rows[i], running[rows[i].RowID])
+		row.Claims = claims[rows[i].RowID]
+		out.Jobs = append(out.Jobs, row)
 	}
 	if out.More {
 		out.Next = out.Jobs[limit-1].name()
@@ -160,7 +167,7 @@ func (l *listJSON) print(w io.Writer) error {
 	fmt.Fprintln(tw, "JOB\tSTATE\tREASON\tCLASS\tATTEMPT\tLAST\tDUE\tMESSAGE")
 	for _, r := range l.Jobs {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", clean(r.name()), r.State, dash(r.Reason), dash(r.Class), r.Attempt,
-			stamp(r.LastAt), stamp(r.DueAt), dash(clean(r.Message)))
+			stamp(r.LastAt), stamp(r.DueAt), dash(clean(r.remark())))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -173,6 +180,18 @@ func (l *listJSON) print(w io.Writer) error {
 		fmt.Fprintf(w, "there are more: --after %s\n", quote(l.Next))
 	}
 	return nil
+}
+
+// remark is the last outcome's message, and who else claims the job's key.
+func (r *rowJSON) remark() string {
+	if len(r.Claims) == 0 {
+		return r.Message
+	}
+	claim := "collision: source record " + r.SourceID + " has the key, and these wait for it: " + strings.Join(r.Claims, ", ")
+	if r.Message == "" {
+		return claim
+	}
+	return r.Message + "; " + claim
 }
 
 func dash(s string) string {

@@ -25,7 +25,6 @@ type attemptJSON struct {
 type showJSON struct {
 	rowJSON
 	Link     string        `json:"link,omitempty"`
-	Claims   []string      `json:"claimed_also_by,omitempty"`
 	Attempts []attemptJSON `json:"attempts"`
 	Body     any           `json:"body,omitempty"`
 }
@@ -56,9 +55,7 @@ func (a *app) jobsShow(ctx context.Context, name string, body bool) error {
 	for _, t := range d.Attempts {
 		s.Attempts = append(s.Attempts, attemptJSON{t.Number, t.Generation, t.At, string(t.Class), t.Code, a.secrets.cut(t.Message)})
 	}
-	for _, n := range d.Contenders {
-		s.Claims = append(s.Claims, n.SourceID)
-	}
+	s.Claims = d.Claimants
 	if body && len(d.Row.Body) > 0 {
 		s.Body = d.Row.Body
 	}

@@ -89,6 +89,7 @@ func seeded(now time.Time) []jobs.Row {
 //	quiet      one job that is done
 //	paused     both clients paused, one of them suspended
 //	throttled  one client paused by its quota
+//	circle     two jobs that wait for each other, and one behind them
 //	bound      what ties the records of the flows of syncd.yaml
 func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
@@ -123,6 +124,14 @@ func seed(path string, what []string) error {
 		}
 		if has("paused") {
 			errs = append(errs, tx.PutClient(ctx, erp))
+		}
+		if has("circle") {
+			var rows []jobs.Row
+			for key, awaited := range map[string]string{"A": "B", "B": "A", "C": "A"} {
+				rows = append(rows, jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: key}, Client: "erp", Entity: "order", SourceID: key, State: jobs.Ready, Reason: jobs.ReasonWaiting,
+					Generation: 1, Hash: []byte{1}, OpenSince: now, DueAt: now.Add(24 * time.Hour), LastClass: connectors.Waiting, LastCode: "reference", WaitEntity: "order", WaitKey: awaited})
+			}
+			errs = append(errs, tx.PutRows(ctx, rows))
 		}
 		if has("paused") || has("throttled") {
 			errs = append(errs, tx.PutClient(ctx, shop))

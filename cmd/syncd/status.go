@@ -29,6 +29,7 @@ type statusJSON struct {
 	Flows    []flowStatus   `json:"flows"`
 	Clients  []clientStatus `json:"clients"`
 	Totals   totals         `json:"totals"`
+	Circles  [][]string     `json:"circles,omitempty"`
 	Warnings []string       `json:"warnings"`
 }
 
@@ -117,6 +118,9 @@ func (a *app) status(ctx context.Context) error {
 		return exit(exitJournal, err)
 	}
 	s.tell(c, ps, strays(c, o.Counts))
+	if err := s.circles(ctx, j, flows(c)); err != nil {
+		return exit(exitJournal, err)
+	}
 	s.Journal = j.Describe()
 	s.Daemon, s.Says = daemonState(ctx, c.Listen)
 	if w, ok := e.(interface {
@@ -162,7 +166,7 @@ func (s *statusJSON) tell(c *config.Config, ps []changeProblem, strays []stray) 
 }
 
 func (s *statusJSON) finding() bool {
-	if s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
+	if len(s.Circles) > 0 || s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
 		return true
 	}
 	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return f.Failing.finding(s.At) }) {
@@ -325,6 +329,9 @@ func (s *statusJSON) print(w io.Writer) error {
 		if f.Failing != nil {
 			fmt.Fprintf(w, "\n%s\n", clean(f.Failing.text(f.Flow, s.At)))
 		}
+	}
+	for _, c := range s.Circles {
+		fmt.Fprintf(w, "\nthese wait for each other in a circle, and none can be written: %s\n", clean(strings.Join(append(c, c[0]), " -> ")))
 	}
 	for _, n := range s.Warnings {
 		fmt.Fprintln(w, "\nwarning:", clean(n))

@@ -49,6 +49,9 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) ([]jobs.Row, error) {
 	if f.Unresolved {
 		add(`j.unresolved_at IS NOT NULL`)
 	}
+	if f.Contended {
+		add(`(j.flow, j.key) IN (SELECT flow, key FROM ` + t.q.contended + `)`)
+	}
 	if f.After != (jobs.RowID{}) {
 		add(`(j.flow, j.key) > (?, ?)`, stored.ID(f.After.Flow), stored.ID(f.After.Key))
 	}

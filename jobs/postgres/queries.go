@@ -37,7 +37,7 @@ type queries struct {
 	flow, flowHeld, flowMake, flowSave, flows string
 	sources, sourcesPut                       string
 	contenders, contenderPut, contenderDelete string
-	contendersCount                           string
+	contendersCount, contended                string
 	claimAdd, claims, claimReduce, claimEnd   string
 	links, linksPut, linksDelete              string
 	attemptsAdd, attempts                     string
@@ -63,7 +63,7 @@ func newQueries(schema string) *queries {
 func (q *queries) all() []*string {
 	return []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.put, &q.patch, &q.putBody, &q.dropBody, &q.due, &q.dueHeld, &q.nextDue, &q.wake,
 		&q.flow, &q.flowHeld, &q.flowMake, &q.flowSave, &q.flows, &q.sources, &q.sourcesPut,
-		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount,
+		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount, &q.contended,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
 		&q.clients, &q.clientPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
@@ -106,7 +106,7 @@ func (q *queries) overRows() {
 	}
 	list, batch := strings.Join(names, ", "), "unnest("+strings.Join(arrays, ", ")+")"
 	const byKey = "x.flow = k.flow AND x.key = k.key"
-	q.jobs = "{s}.jobs"
+	q.jobs, q.contended = "{s}.jobs", "{s}.contenders"
 	q.columns = strings.Join(selects, ", ")
 	q.rows = "SELECT x.* " + found(list, "{s}.jobs", byKey, "", 1, "flow", "key")
 	q.rowsHeld = "SELECT x.* " + found(list, "{s}.jobs", byKey, held, 1, "flow", "key")

@@ -41,6 +41,9 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) (out []jobs.Row, err error
 	if f.Unresolved {
 		add(`j.unresolved_at IS NOT NULL`)
 	}
+	if f.Contended {
+		add(`(j.flow, j.key) IN (SELECT flow, key FROM contenders)`)
+	}
 	if f.After != (jobs.RowID{}) {
 		add(`(j.flow, j.key) > (?, ?)`, id(f.After.Flow), id(f.After.Key))
 	}
