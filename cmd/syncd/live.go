@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"syncd/config"
@@ -114,7 +115,7 @@ func (l *liveCheck) client(ctx context.Context, cp *daemon.ClientPlan, p ratelim
 			BaseDir: l.plan.BaseDir, Log: quiet(), Now: utcNow, UserAgent: "syncd/" + version()})
 	}
 	if err != nil {
-		l.found = append(l.found, liveFinding{Client: cp.Name, Text: err.Error()})
+		l.found = append(l.found, liveFinding{Client: cp.Name, Text: strings.TrimPrefix(err.Error(), "client "+cp.Name+": ")})
 		return
 	}
 	l.open[cp.Name] = c
@@ -136,7 +137,7 @@ func (l *liveCheck) client(ctx context.Context, cp *daemon.ClientPlan, p ratelim
 		}
 		if err != nil {
 			c.bad[f.Entity] = true
-			l.found = append(l.found, liveFinding{Client: cp.Name, Subject: "flow " + f.Name, Text: err.Error()})
+			l.found = append(l.found, liveFinding{Client: cp.Name, Subject: "flow " + f.Name, Text: strings.TrimPrefix(err.Error(), "flow "+f.Name+", ")})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +63,9 @@ func (s *Settings) fieldsString() (string, error) {
 		settings = append(settings, [2]string{"password", s.Password.Reveal()})
 	}
 	if s.SSLRootCert != "" {
+		if _, err := os.ReadFile(s.SSLRootCert); err != nil {
+			return "", fmt.Errorf("sslrootcert: %w", err)
+		}
 		settings = append(settings, [2]string{"sslrootcert", s.SSLRootCert})
 	}
 	if strings.Contains(s.Host, ",") {
@@ -78,7 +82,7 @@ func (s *Settings) fieldsString() (string, error) {
 		fmt.Fprintf(&b, "%s='%s' ", kv[0], strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(kv[1]))
 	}
 	if _, err := pgx.ParseConfig(b.String()); err != nil {
-		return "", errors.New("the connection settings cannot be used; look at host, port, sslmode and the file of sslrootcert")
+		return "", errors.New("the connection settings cannot be used; look at host, port, sslmode, and whether the file of sslrootcert holds a certificate")
 	}
 	return b.String(), nil
 }

@@ -69,6 +69,8 @@ func outcome(err error) connectors.Outcome {
 		return connectors.Fail(connectors.Transient, "rolled_back", "the server rolled the transaction back instead of committing it")
 	case f.phase == committing && !pgconn.SafeToRetry(f.err):
 		return connectors.Fail(connectors.Unknown, "commit_unknown", "the connection was lost while the transaction was committed: %s", plain(f.err))
+	case f.phase == connecting && errors.Is(f.err, context.DeadlineExceeded):
+		return connectors.Fail(connectors.Transient, "connect", "no connection to the database: "+noAnswer)
 	case f.phase == connecting:
 		return connectors.Fail(connectors.Transient, "connect", "no connection to the database: %s", plain(f.err))
 	}
@@ -84,15 +86,14 @@ func atTheGate(err error) connectors.Outcome {
 
 // plain says what a failure of the network was, without texts that could hold more than addresses.
 func plain(err error) string {
+	var ce *pgconn.ConnectError
 	switch {
+	case errors.As(err, &ce):
+		return connectText(ce)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the time for the request is over"
 	case errors.Is(err, context.Canceled):
 		return "the request was canceled"
-	}
-	var ce *pgconn.ConnectError
-	if errors.As(err, &ce) {
-		return ce.Unwrap().Error()
 	}
 	return err.Error()
 }
@@ -109,7 +110,7 @@ func (f *failure) answered(pe *pgconn.PgError) connectors.Outcome {
 	case pe.Code == "3D000":
 		o.Class, o.Message = connectors.Auth, pe.Message+"; look at database"
 	case pe.Code == "53300":
-		o.Class, o.Message = connectors.Throttled, "the server has no connection left for us"
+		o.Class, o.Message = connectors.Throttled, "the server has no connection left for us; raise max_connections there, or the role's limit, or lower concurrency here"
 	case pe.Code == "25006":
 		o.Message = "the server takes no writes: a standby, or a primary of yesterday; new connections will be made"
 	case isRow(pe.Code):
