@@ -478,7 +478,7 @@ func TestPageIsBoundedInBytes(t *testing.T) {
 
 func TestWrongStreamsAreExplained(t *testing.T) {
 	t.Parallel()
-	f := newFeed(t, `CREATE TABLE s (id int PRIMARY KEY, updated_at timestamptz, n int, x text, body jsonb, e bigint, xid xid8)`, func(*Stream) {})
+	f := newFeed(t, `CREATE TABLE s (id int PRIMARY KEY, updated_at timestamptz, n int NOT NULL, x text NOT NULL, body jsonb, e bigint, xid xid8)`, func(*Stream) {})
 	for name, c := range map[string]struct {
 		set  func(*Stream)
 		want string

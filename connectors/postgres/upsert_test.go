@@ -251,9 +251,10 @@ func TestWrongConfigurationIsToldToTheRecords(t *testing.T) {
 			`entity e: no unique index of erp.orders covers exactly note; run CREATE UNIQUE INDEX CONCURRENTLY ON "erp"."orders" ("note")`},
 		"two columns": {func(e *Entity) { e.Table, e.Key = "erp.orders", []string{"number", "note"} },
 			`entity e: no unique index of erp.orders covers exactly number and note; run CREATE UNIQUE INDEX CONCURRENTLY ON "erp"."orders" ("number", "note")`},
-		"version too small": {func(e *Entity) { e.Table, e.Key, e.Version = "nokey", []string{"n"}, "v" }, "entity e: the column v of public.nokey is integer; it must be bigint, since versions are microseconds or other large numbers"},
-		"a view":            {func(e *Entity) { e.Table, e.Key = "erp.view", []string{"number"} }, "entity e: erp.view is not a table; rows are upserted into tables only"},
-		"only for lookup":   {func(e *Entity) { e.Table, e.Key, e.Unique = "erp.orders", []string{"number"}, false }, "entity e has unique: false, so it cannot be upserted; use strategy lookup"},
+		"version too small": {func(e *Entity) { e.Table, e.Key, e.Version = "nokey", []string{"n"}, "v" }, "entity e: the column v of public.nokey is integer; it must be bigint, since versions are microseconds or other large numbers; " +
+			`and no unique index of public.nokey covers exactly n; run CREATE UNIQUE INDEX CONCURRENTLY ON "public"."nokey" ("n")`},
+		"a view":          {func(e *Entity) { e.Table, e.Key = "erp.view", []string{"number"} }, "entity e: erp.view is not a table; rows are upserted into tables only"},
+		"only for lookup": {func(e *Entity) { e.Table, e.Key, e.Unique = "erp.orders", []string{"number"}, false }, "entity e has unique: false, so it cannot be upserted; use strategy lookup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := b.entity(c.set).Upsert(t.Context(), []connectors.Write{write("A", `{}`, 1)})
