@@ -66,7 +66,7 @@ func (e *erp) Streams() []connectors.StreamInfo { return nil }
 
 func (e *erp) Entities() []connectors.EntityInfo {
 	es := []connectors.EntityInfo{
-		{Name: "party", Doc: "Customers and suppliers.", SettleTime: 90 * time.Second, Strategies: []connectors.StrategyInfo{
+		{Name: "party", Finds: true, Doc: "Customers and suppliers.", SettleTime: 90 * time.Second, Strategies: []connectors.StrategyInfo{
 			{Strategy: connectors.ExternalRef, Field: "code"}, {Strategy: connectors.Lookup, Field: "name"}},
 			Removals: []connectors.Removal{connectors.Archive}},
 		{Name: "sale", Doc: "Sales orders.", SettleTime: 2 * time.Minute, Renames: true, Strategies: []connectors.StrategyInfo{

@@ -21,8 +21,10 @@ func (c checker) program(f *Flow, r *field.Report) {
 	switch {
 	case r.Given("map_file") && !r.Failed("map_file"):
 		c.mapFile(f, r.At("map_file"))
+		c.refs(f, r.At("map_file"))
 	case r.Given("map") && !r.Failed("map"):
 		compile(mapping.Source{Map: f.Map.Value, Key: ".", Vars: f.Vars}, f.Map, r.At("map"))
+		c.refs(f, r.At("map"))
 	}
 }
 

@@ -165,6 +165,8 @@ type EntityInfo struct {
 	Doc string
 	// Strategies it can carry, the best first, and by which field of the target.
 	Strategies []StrategyInfo
+	// Finds says that its records can be looked up by their key.
+	Finds bool
 	// Guarded says that the target itself refuses an older stamp than the one it holds.
 	Guarded bool
 	// MaxBatch is the largest number of records in one Upsert; 0 and 1 mean one at a time.

@@ -117,7 +117,12 @@ func (w *rewriter) unknown(f *gojq.Func, nth int) {
 			"it takes "+strings.Join(slices.Compact(counts), " or ")+"; arguments are separated by semicolons")
 		return
 	}
-	w.fail(f.Name, nth, "there is no function "+f.Name, didYouMean("", closest(f.Name, names)))
+	hint := didYouMean("", closest(f.Name, names))
+	// A bare word is most often a field whose dot is missing, above all when it is the whole program.
+	if word := len(f.Args) == 0 && !strings.HasPrefix(f.Name, "__") && !strings.Contains(f.Name, "::"); word && (hint == "" || strings.TrimSpace(w.src) == f.Name) {
+		hint = didYouMean(".", f.Name)
+	}
+	w.fail(f.Name, nth, "there is no function "+f.Name, hint)
 }
 
 func (w *rewriter) builtinCall(f *gojq.Func, how treatment) *gojq.Term {

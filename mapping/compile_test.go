@@ -21,13 +21,13 @@ func TestCompileErrorsSayWhereAndWhatToDo(t *testing.T) {
 		"escape":                   {`{a: "\x"}`, `map:1:6: invalid escape sequence "\x" in string literal`},
 		"function":                 {"{a: 1,\n b: mony(.x; \"EUR\")}", "map:2:5: there is no function mony (did you mean money?)"},
 		"function, second use":     {"def mony: 1; {a: mony, b: (1 | mony(2))}", "map:1:32: mony was given 1 argument (it takes 0; arguments are separated by semicolons)"},
-		"function, no idea":        {"{a: frobnicate}", "map:1:5: there is no function frobnicate"},
+		"function, no idea":        {"{a: frobnicate}", "map:1:5: there is no function frobnicate (did you mean .frobnicate?)"},
 		"function of jq, misspelt": {"{a: (.b | ascii_lowcase)}", "map:1:11: there is no function ascii_lowcase (did you mean ascii_downcase?)"},
 		"own function, misspelt":   {"def price: .p; {a: pirce}", "map:1:20: there is no function pirce (did you mean price?)"},
-		"function out of scope":    {"(def inner: 1; inner) as $x | {a: inner}", "map:1:35: there is no function inner"},
-		"parameter out of scope":   {"def f(g): g; {a: g}", "map:1:18: there is no function g"},
-		"name in a comment":        {"# nosuch\n{nosuch: .nosuch, a: \"nosuch \\(nosuch)\"}", "map:2:32: there is no function nosuch"},
-		"name after a string":      {`{a: "\(1 + (2))", b: nosuch}`, "map:1:22: there is no function nosuch"},
+		"function out of scope":    {"(def inner: 1; inner) as $x | {a: inner}", "map:1:35: there is no function inner (did you mean .inner?)"},
+		"parameter out of scope":   {"def f(g): g; {a: g}", "map:1:18: there is no function g (did you mean .g?)"},
+		"name in a comment":        {"# nosuch\n{nosuch: .nosuch, a: \"nosuch \\(nosuch)\"}", "map:2:32: there is no function nosuch (did you mean .nosuch?)"},
+		"name after a string":      {`{a: "\(1 + (2))", b: nosuch}`, "map:1:22: there is no function nosuch (did you mean .nosuch?)"},
 		"arguments with comma":     {`{a: money(.x, "EUR")}`, "map:1:5: money was given 1 argument (use money(x; currency; [mode]))"},
 		"arguments, none":          {`{a: (.x | dec)}`, "map:1:11: dec was given no argument (use dec(x))"},
 		"arguments, layout alone":  {`{a: parse_time(.x; "%F")}`, "map:1:5: parse_time was given 2 arguments (use parse_time(text; [layout; zone]))"},
@@ -106,6 +106,9 @@ func checkPlace(t *testing.T, program string, err error) {
 func TestCompileErrorsOfTheKeySaySo(t *testing.T) {
 	for key, want := range map[string]string{
 		"":              "key: the program is empty (write the field of the record that names it, such as .external_id)",
+		"sku":           "key:1:1: there is no function sku (did you mean .sku?)",
+		"name":          "key:1:1: there is no function name (did you mean .name?)",
+		" lenght # x":   "key:1:2: there is no function lenght (did you mean length?)",
 		".id | trimkey": "key:1:7: there is no function trimkey (did you mean trim_key?)",
 		".id |":         "key:1:6: unexpected EOF (a bracket, a quote or an end is missing)",
 	} {

@@ -158,6 +158,9 @@ func infoComplete(w *writer) {
 	if (i.Carries(connectors.ExternalRef) || i.Carries(connectors.Lookup)) && (w.create == nil || w.find == nil) {
 		w.t.Error("external_ref or lookup without Create and Find")
 	}
+	if i.Finds != (w.find != nil) {
+		w.t.Errorf("it says that it can be looked up: %v, and has Find: %v", i.Finds, w.find != nil)
+	}
 	if len(i.Removals) > 0 && w.remove == nil {
 		w.t.Error("removals without Remove")
 	}

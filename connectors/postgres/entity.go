@@ -147,6 +147,7 @@ func (e *Entity) info(name string, timeout time.Duration) connectors.EntityInfo 
 	in := connectors.EntityInfo{
 		Name:       name,
 		Doc:        fmt.Sprintf("Rows of the table %s.", e.Table),
+		Finds:      true,
 		Guarded:    e.Version != "",
 		SettleTime: timeout,
 		Removals:   []connectors.Removal{connectors.Delete},

@@ -142,7 +142,7 @@ func require(r *field.Report, text string) {
 
 func (s *entitySettings) info(name string) connectors.EntityInfo {
 	doc := s.Doc
-	i := connectors.EntityInfo{Name: name, SettleTime: s.Settle, MaxBatch: 1}
+	i := connectors.EntityInfo{Name: name, SettleTime: s.Settle, MaxBatch: 1, Finds: s.Lookup.Path != ""}
 	if s.Put.Path != "" {
 		i.Strategies = []connectors.StrategyInfo{{Strategy: connectors.NaturalKey, Field: s.Put.Method + " " + s.Put.Path, KeyField: "the path"}}
 		doc = orElse(doc, "Records under "+s.Put.Path+".")

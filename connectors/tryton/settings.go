@@ -48,12 +48,12 @@ func (s *Settings) Streams() []connectors.StreamInfo { return nil }
 func (s *Settings) Entities() []connectors.EntityInfo {
 	archive := []connectors.Removal{connectors.Archive}
 	return []connectors.EntityInfo{
-		{Name: "party", Doc: "Parties (customers) with addresses and contact mechanisms.", SettleTime: s.Settle, Removals: archive, Renames: true,
+		{Name: "party", Doc: "Parties (customers) with addresses and contact mechanisms.", SettleTime: s.Settle, Finds: true, Removals: archive, Renames: true,
 			Strategies: []connectors.StrategyInfo{{Strategy: connectors.ExternalRef, Field: "code, unique also among archived parties", KeyField: "code"}, {Strategy: connectors.Lookup, Field: "code", KeyField: "code"}},
 			Children:   map[string]connectors.ChildMode{"addresses": connectors.Replaces, "contact_mechanisms": connectors.Replaces}},
-		{Name: "product", Doc: "Products: a template with one variant each. The link is the variant's.", SettleTime: s.Settle, Removals: archive,
+		{Name: "product", Doc: "Products: a template with one variant each. The link is the variant's.", SettleTime: s.Settle, Finds: true, Removals: archive,
 			Strategies: []connectors.StrategyInfo{{Strategy: connectors.ExternalRef, Field: "code, unique among active products", KeyField: "code"}, {Strategy: connectors.Lookup, Field: "code", KeyField: "code"}}},
-		{Name: "sale", Doc: "Sales with their lines, brought to the state draft, quotation, processing or cancelled.", SettleTime: s.Settle, Refs: []string{"party", "product"},
+		{Name: "sale", Doc: "Sales with their lines, brought to the state draft, quotation, processing or cancelled.", SettleTime: s.Settle, Finds: true, Refs: []string{"party", "product"},
 			Strategies: []connectors.StrategyInfo{{Strategy: connectors.ExternalRef, Field: "web_id, unique (module web_shop)", KeyField: "web_id"}, {Strategy: connectors.Lookup, Field: "web_id", KeyField: "web_id"}},
 			Children:   map[string]connectors.ChildMode{"lines": connectors.Replaces}},
 	}

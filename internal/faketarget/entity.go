@@ -85,7 +85,7 @@ func (e *Entity) Script(fs ...Fault) {
 // Info describes the entity.
 func (e *Entity) Info() connectors.EntityInfo {
 	i := connectors.EntityInfo{
-		Name: e.o.Name, Doc: "a record in memory",
+		Name: e.o.Name, Doc: "a record in memory", Finds: true,
 		Guarded: e.o.Guarded, MaxBatch: e.o.MaxBatch, SettleTime: e.o.SettleTime, Renames: true,
 		Removals: []connectors.Removal{connectors.Archive, connectors.Delete}, Children: e.o.Children,
 		Strategies: []connectors.StrategyInfo{{Strategy: connectors.NaturalKey, Field: "key, its primary key", KeyField: "key"}},
