@@ -175,7 +175,7 @@ func verdictOf(err error) breaker.Verdict {
 // client, throttling is the pause's business, and a write that we cut off
 // ourselves is nobody's failure.
 func verdict(o connectors.Outcome) breaker.Verdict {
-	if o.Code == "canceled" || o.Code == jobs.CodeSettling || o.Code == jobs.CodeAbsentOnce {
+	if o.Code == "canceled" || jobs.Interim(o) {
 		return breaker.Ignore
 	}
 	switch o.Class {

@@ -132,8 +132,8 @@ func told(out connectors.Outcome, o jobs.Settled) (slog.Level, string) {
 	switch {
 	case o.State == jobs.Dead:
 		return slog.LevelError, "dead letter"
-	case out.Code == jobs.CodeSettling, out.Code == jobs.CodeAbsentOnce:
-		return slog.LevelDebug, "not written yet" // nothing has happened
+	case jobs.Interim(out):
+		return slog.LevelDebug, "not settled yet" // nothing has failed
 	case out.Class == connectors.Unknown:
 		return slog.LevelWarn, "write in doubt"
 	case out.Class == connectors.Transient, out.Class == connectors.Conflict, out.Class == connectors.Missing:

@@ -220,20 +220,22 @@ func (x *settling) settle() {
 	row, o, f := x.row, x.s.Outcome, x.s.Flow
 	before := *row
 	fol := FollowOf(o.Class)
-	counted := fol.Counts && !x.outage(fol) && !free(o)
+	counted := fol.Counts && !x.outage(fol) && !Interim(o)
 	row.Attempt = x.s.Job.Number
 	prior := row.Unresolved()
 	ignored := x.s.Job.Gone && f.OnDelete == "ignore" // nothing was sent or looked up
 	if fol.Confirms && !ignored || o.Resolved {
 		row.UnresolvedAt = time.Time{}
 	}
-	if fol.Doubts {
+	if fol.Doubts || o.Code == CodeCreatedInDoubt {
 		row.UnresolvedAt = later(row.UnresolvedAt, micro(x.s.SentAt))
+	}
+	if fol.Doubts {
 		// The second time in a row: one record that takes its batch down each time is
 		// found, and a crash or an outage does not leave hundreds to be written singly.
 		row.Solo = row.Solo || x.s.Batch && prior
 	}
-	if !fol.Confirms && o.Class != connectors.Waiting && !free(o) {
+	if !fol.Confirms && o.Class != connectors.Waiting && !Interim(o) {
 		// The attempt may have done a part of its steps, so the target no longer
 		// holds for certain what it last confirmed.
 		row.AppliedHash = nil
@@ -274,9 +276,11 @@ func (x *settling) settle() {
 	}
 }
 
-// free reports outcomes for which nothing was sent because it was too early.
-func free(o connectors.Outcome) bool {
-	return o.Code == CodeSettling || o.Code == CodeAbsentOnce
+// Interim reports whether an outcome only puts the job off, while nothing failed:
+// it was too early to write, or to believe what the target says. Such an outcome
+// costs no attempt and tells nothing of the target's health.
+func Interim(o connectors.Outcome) bool {
+	return o.Code == CodeSettling || o.Code == CodeAbsentOnce || o.Code == CodeCreatedInDoubt
 }
 
 const (
@@ -285,6 +289,10 @@ const (
 	// CodeAbsentOnce is a job whose record was looked for once after a write in
 	// doubt and not found; one more look is wanted.
 	CodeAbsentOnce = "absent_once"
+	// CodeCreatedInDoubt is a job whose record was created after an earlier create,
+	// whose answer was lost, had not shown; that one may still come to light, so one
+	// more look is wanted.
+	CodeCreatedInDoubt = "created_in_doubt"
 )
 
 // outage reports a failure that says nothing about the record: the client has
@@ -405,7 +413,7 @@ func (x *settling) again(fol Follow, o connectors.Outcome, counted, newer, prior
 		if !x.awaited {
 			d = max(waitAgain, o.RetryAfter)
 		}
-	case fol.Counts && !free(o):
+	case fol.Counts && !Interim(o):
 		d = f.Retry.Delay(row.Streak, o.RetryAfter, x.rnd)
 		row.Streak++
 	default:

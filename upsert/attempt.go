@@ -24,6 +24,9 @@ type attempt struct {
 	// rewritten: the fields were written in this attempt, after every earlier
 	// write had had its time; whatever those did no longer counts.
 	rewritten bool
+	// doubled: the record was created although an earlier create of it may still
+	// come to light.
+	doubled bool
 	// lostLink: the link led nowhere.
 	lostLink bool
 }
@@ -45,7 +48,7 @@ func (a *attempt) end(o connectors.Outcome) connectors.Outcome {
 	}
 	o.MaybeDuplicate = false
 	switch {
-	case !a.j.Unresolved():
+	case !a.j.Unresolved(), a.doubled:
 		o.Resolved = false
 	case o.Class.Confirmed():
 		o.Resolved = o.Code != codeIgnored // nothing was found out

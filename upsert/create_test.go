@@ -137,7 +137,11 @@ func TestKillAfterTheLinkWasStoredLeadsToThatRecord(t *testing.T) {
 			w := mustWorld(t, defaults(s), options(s), nil)
 			w.want("a", v1)
 			w.run(t.Context(), true, "a")
-			expect(t, w.one(t), connectors.Unchanged, "", true, "1")
+			class := connectors.Unchanged
+			if s == connectors.Lookup { // the key is looked up first: there may be two
+				class = connectors.AlreadyApplied
+			}
+			expect(t, w.one(t), class, "", true, "1")
 			standsOnce(t, w, v1)
 			if n := len(w.target.Calls(faketarget.Create)); n != 1 {
 				t.Errorf("%d creates were sent", n)
@@ -268,13 +272,58 @@ func TestLookUpReadsTwiceBeforeItCreatesAgain(t *testing.T) {
 		expect(t, w.one(t), connectors.Throttled, "http_429", false, "")
 		expect(t, w.one(t), connectors.Transient, jobs.CodeAbsentOnce, false, "")
 	})
-	expect(t, w.one(t), connectors.Applied, "", true, "1")
+	expect(t, w.one(t), connectors.Transient, jobs.CodeCreatedInDoubt, false, "1")
 	finds, create := w.target.Calls(faketarget.Find), w.target.Calls(faketarget.Create)[1]
 	last, before := finds[len(finds)-1], finds[len(finds)-2]
 	if before.At.Sub(sent) < settleTime || last.At.Sub(before.At) < settleTime || create.At.Before(last.At) {
 		t.Errorf("sent at %s, looked at %s and %s, created at %s", sent, before.At, last.At, create.At)
 	}
+	expect(t, w.one(t), connectors.AlreadyApplied, "", true, "1")
+	finds = w.target.Calls(faketarget.Find)
+	if last := finds[len(finds)-1]; last.At.Sub(create.At) < settleTime {
+		t.Errorf("created at %s, looked at once more at %s", create.At, last.At)
+	}
 	standsOnce(t, w, v1)
+}
+
+func TestTwoRecordsAreToldOfWhenTheFirstCreateComesAfterAll(t *testing.T) {
+	create := func(t *testing.T, late time.Duration) *world {
+		w := mustWorld(t, defaults(connectors.Lookup), faketarget.Options{}, nil)
+		w.want("a", v1)
+		first := true
+		w.target.Plan(func(c faketarget.Call) faketarget.Fault {
+			if c.Op != faketarget.Create || !first {
+				return faketarget.Fault{}
+			}
+			first = false
+			return faketarget.Fault{Kind: faketarget.Late, Delay: late}
+		})
+		w.one(t)
+		expect(t, w.one(t), connectors.Transient, jobs.CodeAbsentOnce, false, "")
+		expect(t, w.one(t), connectors.Transient, jobs.CodeCreatedInDoubt, false, "1")
+		return w
+	}
+	t.Run("it comes", func(t *testing.T) {
+		w := create(t, 2*settleTime+settleTime/2)
+		o := w.one(t)
+		expect(t, o, connectors.Invalid, upsert.CodeAmbiguous, false, "1")
+		if n := len(w.target.Calls(faketarget.Update)); n != 0 || w.rows["a"].State != jobs.Dead || !w.rows["a"].Unresolved() {
+			t.Errorf("%d updates; the row is %s", n, w.rows["a"].State)
+		}
+	})
+	t.Run("a newer version finds it too", func(t *testing.T) {
+		w := create(t, 2*settleTime+settleTime/2)
+		w.careless = true
+		w.want("a", v2)
+		expect(t, w.one(t), connectors.Transient, jobs.CodeSettling, false, "1")
+		w.wait(settleTime)
+		expect(t, w.one(t), connectors.Invalid, upsert.CodeAmbiguous, false, "1")
+	})
+	t.Run("a newer version is written where it does not come", func(t *testing.T) {
+		w := create(t, 100*settleTime)
+		w.want("a", v2)
+		expect(t, w.one(t), connectors.Applied, "", true, "1")
+	})
 }
 
 func TestLookUpCreatesAtOnceWhatNobodyHasTriedBefore(t *testing.T) {

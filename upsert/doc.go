@@ -12,6 +12,7 @@
 // than the last moment at which a write in doubt may have been sent. The now
 // given to New is the journal's own clock. SettleTime is true: a write that was
 // sent has had all its effects, and shows in every read, SettleTime later.
+// A write in doubt was sent by the same strategy, or has had SettleTime to end.
 // RenamedFrom names a key that no other source record has taken meanwhile.
 //
 // # What an outcome says
@@ -45,7 +46,6 @@
 // # Codes
 //
 // Beside the codes of connectors, outcomes carry the codes declared in this
-// package. With jobs.CodeSettling and jobs.CodeAbsentOnce, which are Transient,
-// nothing was written and the target did not fail: they cost no attempt and say
-// nothing of the client's health.
+// package. With those of jobs.Interim, which are Transient, nothing failed: they
+// cost no attempt and say nothing of the client's health.
 package upsert

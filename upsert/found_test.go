@@ -173,7 +173,7 @@ func TestLookBeforeALaterDoubtDoesNotCount(t *testing.T) {
 	w.rows["a"].UnresolvedAt = w.now.Add(time.Minute)
 	w.due(w.rows["a"], w.now)
 	expect(t, w.one(t), connectors.Transient, jobs.CodeAbsentOnce, false, "")
-	expect(t, w.one(t), connectors.Applied, "", true, "1")
+	expect(t, w.one(t), connectors.Transient, jobs.CodeCreatedInDoubt, false, "1")
 }
 
 func TestRecordFoundAfterSettleTimeIsOurs(t *testing.T) {

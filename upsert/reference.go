@@ -2,16 +2,27 @@ package upsert
 
 import (
 	"context"
+	"time"
 
 	"syncd/connectors"
+	"syncd/jobs"
 )
 
 // reference brings a record to its state by its link, or finds or creates it by
 // its key. It carries external_ref and lookup, and create_only flows of every
 // strategy.
 func (a *attempt) reference(ctx context.Context) connectors.Outcome {
-	if a.mustWait() {
+	if a.mustWait() || a.mayBeTwo() && a.unsettled() {
 		return a.early(ctx)
+	}
+	if a.mayBeTwo() {
+		f, o, ended := a.findOne(ctx, a.w.Key)
+		if ended {
+			return o
+		}
+		if f != nil && f.Link == a.w.Link {
+			return a.adopt(ctx, *f)
+		}
 	}
 	if a.w.Link != "" {
 		o := a.throughLink(ctx)
@@ -37,6 +48,13 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 		}
 	}
 	return a.create(ctx)
+}
+
+// mayBeTwo reports whether a record in doubt that has a link may have a twin
+// which only its key tells of: nothing but our look-ups kept it from being
+// created twice, and a server that was slower than it says has done it.
+func (a *attempt) mayBeTwo() bool {
+	return a.flow.Strategy == connectors.Lookup && a.j.Unresolved() && a.w.Link != ""
 }
 
 // findsFirst reports whether the key is looked up before a create is sent. It
@@ -104,12 +122,27 @@ func (a *attempt) create(ctx context.Context) connectors.Outcome {
 	case o.Class.Confirmed() && o.Link == "":
 		return connectors.Fail(connectors.Unknown, CodeNoLink, "the target created the record but did not say under which id")
 	case o.Class.Confirmed():
-		return a.linked(ctx, o)
+		return a.created(ctx, o)
 	case o.MaybeDuplicate && o.Class != connectors.Unknown:
 		return a.duplicate(ctx, o)
 	default:
 		return o
 	}
+}
+
+// created goes on with a record just created. Where an earlier create of it was
+// only looked for in vain, and the target would not refuse a second one, the
+// doubt stays until one more look: a pair is found then, and told.
+func (a *attempt) created(ctx context.Context, o connectors.Outcome) connectors.Outcome {
+	a.doubled = a.flow.Strategy == connectors.Lookup && a.j.Unresolved()
+	o = a.linked(ctx, o)
+	if !a.doubled || !o.Class.Confirmed() {
+		return o
+	}
+	o = connectors.Fail(connectors.Transient, jobs.CodeCreatedInDoubt,
+		"created, after an earlier try had not shown; looked up once more in case that one comes to light")
+	o.RetryAfter = max(a.settle, time.Second)
+	return o
 }
 
 // duplicate reads back what may have refused a create as a duplicate. When

@@ -180,7 +180,7 @@ func (w *world) settle(row *jobs.Row, j *jobs.Job, o connectors.Outcome) {
 	if fol.Confirms || o.Resolved {
 		row.UnresolvedAt = time.Time{}
 	}
-	if fol.Doubts {
+	if fol.Doubts || o.Code == jobs.CodeCreatedInDoubt {
 		row.UnresolvedAt = w.now
 	}
 	row.LastClass, row.LastCode, row.LastAt = o.Class, o.Code, w.now

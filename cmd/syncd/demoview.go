@@ -129,7 +129,7 @@ func (v *view) Settled(f *jobs.Flow, s jobs.Settled, o connectors.Outcome, _ tim
 	case connectors.AlreadyApplied:
 		v.remark("found:      %s had arrived; it is not sent twice", s.RowID)
 	case connectors.Transient:
-		if o.Code != jobs.CodeSettling {
+		if !jobs.Interim(o) {
 			v.remark("retried:    %s (%s), next %s", s.RowID, o.Code, s.DueAt.Format("15:04:05.0"))
 		}
 	case connectors.Invalid, connectors.Frozen:

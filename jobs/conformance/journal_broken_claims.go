@@ -235,7 +235,7 @@ var hostileRules = []rule{
 		b.flow.Retry.MaxAttempts, b.flow.Retry.RetryFor = 2, 0
 		b.admit(b.ev("1", 10, "A", "x"))
 		for range 10 {
-			for _, code := range []string{jobs.CodeSettling, jobs.CodeAbsentOnce} {
+			for _, code := range []string{jobs.CodeSettling, jobs.CodeAbsentOnce, jobs.CodeCreatedInDoubt} {
 				b.settleWith(jobs.Settlement{Job: b.one(), Flow: b.flow, SentAt: b.at, Served: b.at,
 					Outcome: connectors.Fail(connectors.Transient, code, "m")})
 				b.pass(time.Hour)
@@ -243,6 +243,22 @@ var hostileRules = []rule{
 		}
 		is(b, "tries", b.row("A").Tries, 0)
 		b.one()
+	}},
+	{"a create after a create in doubt is itself in doubt until one more look", func(b *bench) {
+		b.flow.SettleTime = time.Minute
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settleWith(jobs.Settlement{Job: b.one(), Flow: b.flow, SentAt: b.at, Served: b.at, Outcome: unknown})
+		b.pass(2 * time.Hour)
+		o := connectors.Fail(connectors.Transient, jobs.CodeCreatedInDoubt, "m")
+		o.Link, o.RetryAfter = "7", time.Second
+		b.settleWith(jobs.Settlement{Job: b.one(), Flow: b.flow, SentAt: b.at, Served: b.at, Outcome: o})
+		b.want("A", jobs.Ready, jobs.ReasonUnresolved)
+		is(b, "in doubt since", b.row("A").UnresolvedAt, b.at)
+		b.admit(b.ev("1", 11, "A", "y")) // does not hurry it
+		b.pass(59 * time.Second)
+		b.none()
+		b.pass(time.Second)
+		is(b, "link", b.one().Link, "7")
 	}},
 	{"waits grow with each failure, and begin anew after a success", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
