@@ -20,7 +20,7 @@ func (p *plan) stepKeyset(pos *position, l listing) (more bool, notes []string, 
 	if at := floor(top, p.sinceFmt.unit()); at > s.At {
 		return p.stepOn(pos, l, at)
 	}
-	if len(l.recs) == 0 || l.more != nil && !*l.more || p.short && s.Size > 0 && len(l.recs) < s.Size {
+	if p.last(s, l) {
 		if p.groupAgain(s, &notes) {
 			return true, notes, nil
 		}
@@ -59,10 +59,19 @@ func (p *plan) stepOn(pos *position, l listing, at int64) (more bool, notes []st
 	}
 	s.At = at
 	s.clearGroup()
-	if p.short && s.Size > 0 && len(l.recs) < s.Size || l.more != nil && !*l.more {
+	if p.last(s, l) {
 		return false, append(notes, p.finish(pos, l)...), nil
 	}
 	return true, notes, nil
+}
+
+// last tells whether the server has said, or the settings promise, that no record
+// follows those of the page.
+func (p *plan) last(s *scan, l listing) bool {
+	if len(l.recs) == 0 || l.more != nil {
+		return len(l.recs) == 0 || !*l.more
+	}
+	return p.short && s.Size > 0 && len(l.recs) < s.Size
 }
 
 // groupAgain tells whether the records of one stamp, which filled several
@@ -103,9 +112,16 @@ func (s *scan) nextSub(p *plan, l listing) {
 // widen asks for more records at once where the records of one stamp fill a
 // page and cannot be paged through.
 func (p *plan) widen(pos *position, l listing) (more bool, notes []string, err error) {
-	s := pos.Scan
-	if len(l.recs) < s.Size {
+	s, n := pos.Scan, len(l.recs)
+	switch {
+	case n >= s.Size:
+	case l.more == nil && (n < pos.Most || n == 1 || l.total >= 0 && l.total <= n):
 		return false, p.finish(pos, l), nil
+	default:
+		// Fewer than asked for, and yet it may be all that the server ever gives at
+		// once: then it is not known whether these are all records of the stamp.
+		return false, nil, connectors.Errorf(connectors.Invalid, "keyset_stuck",
+			"%d records share one stamp, and the server has never given more at once, although %d were asked for: if there are more of them, they cannot be reached. Set page_param or offset_param in paging.keyset; or more or total in paging; or full_pages: true if the API promises that a page with fewer records than asked for is the last", n, s.Size)
 	}
 	if s.Size >= p.maxSize {
 		return false, nil, connectors.Errorf(connectors.Invalid, "keyset_stuck",

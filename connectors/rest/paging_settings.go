@@ -31,7 +31,7 @@ type pagingSettings struct {
 func (s *pagingSettings) Fields(f *field.Set) {
 	f.Int(&s.Size, "size", "Records per page: what is asked for with size_param or {limit}, else what the server is known to give.", field.Default("100"), field.Range("1", "10000"))
 	f.String(&s.SizeParam, "size_param", "The parameter that carries the size.", field.Example("limit"))
-	f.Bool(&s.Full, "full_pages", "The API promises that a page with fewer records than asked for is the last. Saves a request per reading; wrong for servers that leave out what the reader may not see.", field.Advanced())
+	f.Bool(&s.Full, "full_pages", "The API promises that a page with fewer records than asked for is the last. Saves a request per reading; wrong for servers that leave out what the reader may not see, or that silently give fewer than they are asked for.", field.Advanced())
 	f.String(&s.Rescan, "rescan", "Whether a listing of several pages is read until a pass brings nothing new, because records can move across the border of pages while they are read. auto: yes for page, offset, link_header and next_url where there is `since`; no for cursor, and for listings that are read whole every time.", field.Default("auto"), field.OneOf("auto", "yes", "no"), field.Advanced())
 	f.Var(&s.Total, "total", "path", "Where the answer says how many records the whole listing has.", field.Advanced())
 	f.String(&s.TotalHead, "total_header", "The header that says how many records the whole listing has.", field.Example("X-Total-Count"), field.Advanced())

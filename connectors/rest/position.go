@@ -23,6 +23,9 @@ type position struct {
 	From int64 `json:"from,omitempty"`
 	// Low is the stamp up to which all has been read.
 	Low int64 `json:"low,omitempty"`
+	// Most is the greatest number of records that a page has had, for keyset paging
+	// that cannot page through the records of one stamp.
+	Most int `json:"most,omitempty"`
 	// Scan is the reading under way; nil between two readings.
 	Scan *scan `json:"scan,omitempty"`
 }
@@ -43,6 +46,7 @@ type scan struct {
 	At     int64  `json:"at,omitempty"`    // keyset: the last stamp seen, as exactly as a bound can say it
 	Sub    int    `json:"sub,omitempty"`   // keyset: page or offset among the records of one stamp
 	Size   int    `json:"size,omitempty"`  // the records asked for per page, the same through the reading
+	Base   int    `json:"base,omitempty"`  // keyset: the size before it was raised
 	Pages  int    `json:"pages,omitempty"` // pages with records in this pass
 	Empty  int    `json:"empty,omitempty"` // empty pages in a row
 	Prev   string `json:"prev,omitempty"`  // digest of the ids of the page before

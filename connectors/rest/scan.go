@@ -76,12 +76,17 @@ type listing struct {
 
 // begin starts a reading where there is none under way.
 func (p *plan) begin(pos *position, limit int) {
-	if pos.Scan != nil {
-		return
+	size := p.size
+	if p.asksSize && limit > 0 {
+		size = min(size, limit)
 	}
-	pos.Scan = &scan{Since: p.lower(*pos), Size: p.size, Page: p.first}
-	if p.asksSize && limit > 0 && limit < p.size {
-		pos.Scan.Size = limit
+	switch s := pos.Scan; {
+	case s == nil:
+		pos.Scan = &scan{Since: p.lower(*pos), Size: size, Base: size, Page: p.first}
+	case p.kind == pageKeyset && s.Sub == 0 && s.Base != size:
+		// Each page is asked for by itself, so that a size that was found wrong can be
+		// mended under way.
+		s.Size, s.Base = size, size
 	}
 }
 
@@ -115,6 +120,9 @@ func (p *plan) step(pos *position, l listing, mem *seen) (more bool, notes []str
 	}
 	if s.Steps == 0 {
 		s.Max1 = s.Max
+	}
+	if p.kind == pageKeyset && !p.sub {
+		pos.Most = max(pos.Most, len(l.recs))
 	}
 	s.Steps++
 	if len(l.recs) == 0 {
