@@ -26,6 +26,9 @@ type Event struct {
 	// Problem, when set, says why this one record could not be read. The event
 	// becomes a dead letter with this text.
 	Problem string
+	// ServerTime is the source's own time of a record that Fetch was asked for; zero
+	// when it told none, and for the events of a page, which has one for all.
+	ServerTime time.Time
 }
 
 // Start says where a flow begins to read a stream for which it has no cursor.
@@ -56,7 +59,8 @@ type Page struct {
 	Next json.RawMessage
 	// More says that the next page is there to be had at once.
 	More bool
-	// Observed is when the request for this page started, by our clock.
+	// Observed is when the request for this page started, by our clock. The daemon
+	// puts the time just before its call in its place.
 	Observed time.Time
 	// ServerTime is the source's own time (the Date header); zero when it told none.
 	ServerTime time.Time
@@ -72,7 +76,8 @@ type Source interface {
 	Pull(ctx context.Context, req PullRequest) (Page, error)
 	// Fetch returns the present state of one record, with Gone set when the source
 	// says that it does not exist. Streams whose StreamInfo.CanFetch is false never
-	// see a call. The time is the start of the request.
+	// see a call. The caller notes the time before it calls, as that of the
+	// observation.
 	Fetch(ctx context.Context, stream, id string) (Event, error)
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -179,6 +180,24 @@ func TestJobPastMaxAgeIsSentWhenTheSourceSaysThatItIsStillSo(t *testing.T) {
 		if w.row("orders", "A").Generation < 2 || w.shop.fetches == 0 {
 			t.Fatal("it was sent without being asked for again")
 		}
+	})
+}
+
+func TestVersionBeyondTheSourcesClockShadowsNothingWhenItWasFetched(t *testing.T) {
+	inWorld(t, func(w *world) {
+		f := w.plan.Flows["orders"]
+		f.MaxAge, f.Source.VersionIsTime = time.Hour, true
+		w.refuse(connectors.Outcome{Class: connectors.Throttled, Code: "http_429", RetryAfter: 3 * time.Hour})
+		w.plan.Clients["erp"].Concurrency = 1
+		begun := time.Now()
+		w.shop.put("1", begun.UnixMicro(), `{"key":"A"}`)
+		w.shop.present["1"] = connectors.Event{SourceID: "1", Version: begun.Add(48 * time.Hour).UnixMicro(), ServerTime: begun.Add(3 * time.Hour), Body: json.RawMessage(`{"key":"A","n":2}`)}
+		w.start()
+		w.pass(4 * time.Hour)
+		w.holds(w.orders, "A", `{"key":"A","n":2}`)
+		w.shop.put("1", time.Now().UnixMicro(), `{"key":"A","n":3}`)
+		w.pass(10 * time.Minute)
+		w.holds(w.orders, "A", `{"key":"A","n":3}`)
 	})
 }
 

@@ -66,7 +66,7 @@ func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, repeats map[s
 		}
 		return false
 	}
-	page := connectors.Page{Events: []connectors.Event{ev}, Observed: observed}
+	page := connectors.Page{Events: []connectors.Event{ev}, Observed: observed, ServerTime: ev.ServerTime}
 	it := d.mapEvent(ctx, f, page, ev)
 	it.Refresh = true
 	sum, err := d.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: []jobs.Item{it}, Requests: []int64{r.ID}})

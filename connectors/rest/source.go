@@ -102,7 +102,7 @@ func (s *source) fetch(ctx context.Context, name, id string) (connectors.Event, 
 	if err != nil {
 		return connectors.Event{}, connectors.Errorf(connectors.Invalid, "request", "%v", err)
 	}
-	_, body, err := s.api.read(ctx, &httpx.Request{Path: path, Query: f.query(set.Query)})
+	resp, body, err := s.api.read(ctx, &httpx.Request{Path: path, Query: f.query(set.Query)})
 	if err != nil {
 		if notThere(err) {
 			return connectors.Event{SourceID: id, Gone: true}, nil
@@ -117,6 +117,7 @@ func (s *source) fetch(ctx context.Context, name, id string) (connectors.Event, 
 	if r.event.Problem == "" && r.id != id {
 		return connectors.Event{}, connectors.Errorf(connectors.Transient, "foreign_answer", "the answer is another record")
 	}
+	r.event.ServerTime = resp.ServerTime
 	return r.event, nil
 }
 

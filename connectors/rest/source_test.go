@@ -68,6 +68,20 @@ func TestABadRecordFailsAloneAndKeepsItsID(t *testing.T) {
 	}
 }
 
+func TestFetchedRecordBearsTheServersTime(t *testing.T) {
+	for _, date := range []string{started.Format(http.TimeFormat), ""} {
+		s := serve(t, unpaged, always(200, `{"id":"x","updated_at":"2026-11-29T23:00:00Z"}`))
+		want := started
+		if s.header = (http.Header{"Date": {date}}); date == "" {
+			s.header, want = http.Header{"Date": nil}, time.Time{}
+		}
+		e, err := s.instance.Source().Fetch(t.Context(), "records", "x")
+		if err != nil || !e.ServerTime.Equal(want) {
+			t.Errorf("Date %q: the server's time is %s, %v", date, e.ServerTime, err)
+		}
+	}
+}
+
 func TestIDThatCannotBeOneIsItsRecordsProblem(t *testing.T) {
 	s := serve(t, strings.NewReplacer("id: [id]", "id: [id, part]", `    fetch: {path: "/records/{id}"}`, "").Replace(unpaged), always(200, `{"data":[
 		{"id":1,"part":"a"}, {"id":" ","part":"a"}, {"id":1,"part":"\u200b"}, {"id":"\ufeff1","part":"a"}, {"id":1,"part":"a\n"}, {"id":" 1 ","part":"a b"},

@@ -216,7 +216,7 @@ func TestCheckTellsWhatThereIs(t *testing.T) {
 func TestOneRecordIsFetchedOrToldGone(t *testing.T) {
 	w := newWorld(t)
 	w.do(func(s *fakeShop, at time.Time) { s.newCustomer(at) })
-	if e, err := w.src.Fetch(t.Context(), "customers", "1"); err != nil || e.Gone || e.Version != w.now.Truncate(time.Millisecond).UnixMicro() {
+	if e, err := w.src.Fetch(t.Context(), "customers", "1"); err != nil || e.Gone || e.Version != w.now.Truncate(time.Millisecond).UnixMicro() || e.ServerTime.IsZero() {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if e, err := w.src.Fetch(t.Context(), "customers", "2"); err != nil || !e.Gone || e.SourceID != "2" {

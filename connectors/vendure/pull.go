@@ -96,6 +96,7 @@ func (s *source) Fetch(ctx context.Context, stream, id string) (connectors.Event
 	if ev.SourceID != id {
 		return connectors.Event{}, failed(op, connectors.Transient, "foreign_record", "the answer holds another record than was asked for")
 	}
+	ev.ServerTime = r.server
 	return ev, nil
 }
 
