@@ -25,26 +25,26 @@ type Engine interface {
 }
 
 // ErrCommitUnknown says that a transaction may or may not have been committed.
-var ErrCommitUnknown = errors.New("journal: the outcome of a commit is not known")
+var ErrCommitUnknown = errors.New("the outcome of the commit is not known")
 
 // ErrNewer says that the journal was written by a newer syncd.
-var ErrNewer = errors.New("journal: written by a newer version of syncd")
+var ErrNewer = errors.New("written by a newer version of syncd")
 
 // ErrOlder says that the journal is of an older version, and that only a daemon
 // brings it up to date.
-var ErrOlder = errors.New("journal: of an older version of syncd")
+var ErrOlder = errors.New("it is of an older version of syncd")
 
 // ErrAbsent says that there is no journal yet.
-var ErrAbsent = errors.New("journal: there is none yet")
+var ErrAbsent = errors.New("there is none yet")
 
 // ErrUnsafe says that the journal's durability settings are not safe.
-var ErrUnsafe = errors.New("journal: not durable as configured")
+var ErrUnsafe = errors.New("not durable as configured")
 
 // ErrInUse says that another daemon has the journal.
-var ErrInUse = errors.New("journal: in use by another daemon")
+var ErrInUse = errors.New("in use by another daemon")
 
 // ErrLost says that the journal was taken away from under a daemon.
-var ErrLost = errors.New("journal: lost while in use")
+var ErrLost = errors.New("lost the journal")
 
 // MaxID is how long a key or an id of a source record may be, in bytes, of which
 // one that is not UTF-8, NUL or 0x1a counts as three. An engine refuses a longer

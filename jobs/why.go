@@ -23,6 +23,8 @@ type Explanation struct {
 	Next string
 	// Replay says that the job is dead and can be replayed.
 	Replay bool
+	// Collision says who else claims the job's key, and what to do; "" for nobody.
+	Collision string
 }
 
 // Surroundings is what beyond its row decides over a job.

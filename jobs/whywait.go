@@ -89,6 +89,5 @@ func (s Surroundings) collision(row *Row, e *Explanation) {
 	if row.SourceID != "" {
 		owner = "because source record " + row.SourceID + " has it"
 	}
-	e.Text += fmt.Sprintf("; %s to this key too and %s, %s", who, waits, owner)
-	e.Next += "; to end the collision, correct one of these records at the source, or the flow's key"
+	e.Collision = fmt.Sprintf("%s to this key too and %s, %s; correct one of these records at the source, or the flow's key", who, waits, owner)
 }

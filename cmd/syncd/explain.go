@@ -25,6 +25,7 @@ type explainJSON struct {
 	Refused string     `json:"refused,omitempty"`
 	Source  string     `json:"source_id,omitempty"`
 	Claims  []string   `json:"claimed_also_by,omitempty"`
+	Collide string     `json:"collision,omitempty"`
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -45,7 +46,7 @@ func (a *app) explain(ctx context.Context, name string) error {
 	e := jobs.Why(&d.Row, d.Surroundings, d.now)
 	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: a.secrets.cut(e.Text),
 		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Refused: d.refused,
-		Source: d.Row.SourceID, Claims: d.Claimants}
+		Source: d.Row.SourceID, Claims: d.Claimants, Collide: e.Collision}
 	if a.json {
 		err = printJSON(a.out, o)
 	} else {
@@ -74,6 +75,9 @@ func (o *explainJSON) print(w io.Writer, now time.Time) error {
 	}
 	if o.Replay && clean(name) == name {
 		_, err = fmt.Fprintf(w, "         syncd replay %s\n", quote(name))
+	}
+	if o.Collide != "" {
+		_, err = fmt.Fprintf(w, "  also   %s\n", clean(o.Collide))
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func TestDaemonWhoseJournalIsRemovedSaysSoLast(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(p.log()), "\n")
 		last := lines[len(lines)-1]
-		if !strings.Contains(last, "journal: lost while in use: the journal "+w.dir+"/syncd.db was removed or replaced while it was open; put the file back") ||
+		if !strings.Contains(last, "lost the journal: the journal "+w.dir+"/syncd.db was removed or replaced while it was open; put the file back") ||
 			strings.Contains(last, "another daemon") {
 			t.Errorf("the last line is %s", last)
 		}

@@ -329,9 +329,9 @@ func TestOnlyOneDaemonHasAJournal(t *testing.T) {
 		if r.code != exitJournal || r.out != "" {
 			t.Fatalf("the second daemon ended with %d, said %q", r.code, r.out)
 		}
-		want := "syncd: open the journal $WORK/syncd.db: journal: in use by another daemon: process PID, started TIME holds $WORK/syncd.db.lock; stop it first, only one daemon may have a journal\n"
+		want := "syncd: open the journal $WORK/syncd.db: in use by another daemon: process PID, started TIME holds $WORK/syncd.db.lock; stop it first, only one daemon may have a journal\n"
 		if strings.HasSuffix(t.Name(), "postgres") {
-			want = "syncd: open the journal: journal: in use by another daemon: process PID on HOST has it since TIME, at least until TIME; stop that daemon first, or wait until then if it is dead\n"
+			want = "syncd: open the journal: in use by another daemon: process PID on HOST has it since TIME, at least until TIME; stop that daemon first, or wait until then if it is dead\n"
 		}
 		if got := normal(r.errout, w.dir); got != want {
 			t.Errorf("it said %q, want %q", got, want)

@@ -24,7 +24,7 @@ func TestOneDaemonHasAJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = postgres.Open(t.Context(), dsn, exclusive)
-	want := fmt.Sprintf("open the journal: journal: in use by another daemon: process %d on %s has it since ", os.Getpid(), host)
+	want := fmt.Sprintf("open the journal: in use by another daemon: process %d on %s has it since ", os.Getpid(), host)
 	if !errors.Is(err, jobs.ErrInUse) || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "; stop that daemon first, or wait until then if it is dead") {
 		t.Errorf("a second daemon got %v", err)
 	}

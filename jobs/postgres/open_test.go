@@ -115,11 +115,11 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{name: "read-only for a daemon", dsn: fresh, o: postgres.Options{Exclusive: true, ReadOnly: true},
 			says: "open the journal: a daemon cannot have its journal read-only"},
 		{name: "no journal for a command", dsn: fresh, is: jobs.ErrAbsent,
-			says: "open the journal: journal: there is none yet in schema syncd of this database; `syncd run` makes it when it starts for the first time"},
+			says: "open the journal: there is none yet in schema syncd of this database; `syncd run` makes it when it starts for the first time"},
 		{name: "a newer journal", dsn: old, prepare: `INSERT INTO syncd.goose_db_version (version_id, is_applied) VALUES (7, true)`, o: daemon, is: jobs.ErrNewer,
-			says: "open the journal: journal: written by a newer version of syncd: schema syncd is version 7 and this syncd knows up to 2; install the newer syncd again"},
+			says: "open the journal: written by a newer version of syncd: schema syncd is version 7 and this syncd knows up to 2; install the newer syncd again"},
 		{name: "an older journal for a command", dsn: old, prepare: `DELETE FROM syncd.goose_db_version WHERE version_id > 0`, is: jobs.ErrAbsent,
-			says: "open the journal: journal: there is none yet in schema syncd"},
+			says: "open the journal: there is none yet in schema syncd"},
 		{name: "a role that may make no schema", dsn: fresh, o: daemon,
 			prepare: `DO $$ BEGIN EXECUTE 'CREATE ROLE ' || current_database() || '_guest LOGIN'; END $$`,
 			says:    "open the journal: let an administrator run CREATE SCHEMA syncd AUTHORIZATION and the role that syncd connects as, or make that role the owner of what is in it ("},
@@ -160,8 +160,8 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 func TestAServerOnWhichACommitMayBeLostIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, setting, says string }{
-		{"fsync off", "fsync=off", "open the journal: journal: not durable as configured: the server has fsync = off, so that a power cut loses or damages what was committed; set fsync = on in postgresql.conf and reload it"},
-		{"torn pages", "full_page_writes=off", "open the journal: journal: not durable as configured: the server has full_page_writes = off, so that a power cut can damage the data; set full_page_writes = on in postgresql.conf and reload it"},
+		{"fsync off", "fsync=off", "open the journal: not durable as configured: the server has fsync = off, so that a power cut loses or damages what was committed; set fsync = on in postgresql.conf and reload it"},
+		{"torn pages", "full_page_writes=off", "open the journal: not durable as configured: the server has full_page_writes = off, so that a power cut can damage the data; set full_page_writes = on in postgresql.conf and reload it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,7 @@ func TestAJournalWithoutAWriteAheadLogIsUnsafe(t *testing.T) {
 func TestAnOlderJournalIsTheDaemonsToBringUpToDate(t *testing.T) {
 	t.Parallel()
 	err := (&Engine{path: "J"}).mayUse(3, 5)
-	want := "journal: of an older version of syncd: its schema is version 3 and this syncd needs 5; `syncd run` of this version brings it up to date when it starts"
+	want := "it is of an older version of syncd: its schema is version 3 and this syncd needs 5; `syncd run` of this version brings it up to date when it starts"
 	if !errors.Is(err, jobs.ErrOlder) || err.Error() != want {
 		t.Errorf("a command got %v", err)
 	}

@@ -68,12 +68,12 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{name: "read-only for a daemon", path: at("x.db"), o: sqlite.Options{Exclusive: true, ReadOnly: true},
 			says: "open the journal PATH: a daemon cannot have its journal read-only"},
 		{name: "no journal for a command", path: at("absent.db"), is: jobs.ErrAbsent,
-			says: "open the journal PATH: journal: there is none yet at PATH; `syncd run` makes it when it starts for the first time"},
+			says: "open the journal PATH: there is none yet at PATH; `syncd run` makes it when it starts for the first time"},
 		{name: "no journal to look at", path: at("absent.db"), o: sqlite.Options{ReadOnly: true}, is: jobs.ErrAbsent,
-			says: "open the journal PATH: journal: there is none yet at PATH; `syncd run` makes it when it starts for the first time"},
+			says: "open the journal PATH: there is none yet at PATH; `syncd run` makes it when it starts for the first time"},
 		{name: "an empty file for a command", path: at("empty.db"), is: jobs.ErrAbsent,
 			prepare: func(path string) { write(t, path, "") },
-			says:    "open the journal PATH: journal: there is none yet at PATH; `syncd run` makes it when it starts for the first time"},
+			says:    "open the journal PATH: there is none yet at PATH; `syncd run` makes it when it starts for the first time"},
 		{name: "no database", path: at("text.db"), o: sqlite.Options{Exclusive: true},
 			prepare: func(path string) { write(t, path, strings.Repeat("This is no database.\n", 100)) },
 			says:    "open the journal PATH: PATH is no SQLite database; give the journal a file of its own (set synchronous: file is not a database (26))"},
@@ -87,7 +87,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			prepare: func(path string) {
 				script(t, path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (7, 1)`)
 			},
-			says: "open the journal PATH: journal: written by a newer version of syncd: its schema is version 7 and this syncd knows up to 2; install the newer syncd again"},
+			says: "open the journal PATH: written by a newer version of syncd: its schema is version 7 and this syncd knows up to 2; install the newer syncd again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.prepare != nil {
@@ -147,7 +147,7 @@ func TestOneDaemonHasAJournal(t *testing.T) {
 	}
 	for _, name := range []string{path, link, filepath.Join(filepath.Dir(path), ".", filepath.Base(path))} {
 		_, err := sqlite.Open(t.Context(), name, sqlite.Options{Exclusive: true})
-		want := fmt.Sprintf("journal: in use by another daemon: process %d, started ", os.Getpid())
+		want := fmt.Sprintf("in use by another daemon: process %d, started ", os.Getpid())
 		if !errors.Is(err, jobs.ErrInUse) || !strings.Contains(err.Error(), want) ||
 			!strings.HasSuffix(err.Error(), " holds "+path+".lock; stop it first, only one daemon may have a journal") {
 			t.Errorf("a second daemon at %s got %v", name, err)
