@@ -148,7 +148,8 @@ FROM cols c JOIN base b USING (attnum) JOIN pg_catalog.pg_type y ON y.oid = b.ty
 
 // loadUniques reads the unique indexes, those of no use to an upsert too, so that it can be said why.
 func (t *table) loadUniques(ctx context.Context, tx pgx.Tx) error {
-	// The row as JSON hides that indnullsnotdistinct is only there since version 15.
+	// The row as JSON hides that indnullsnotdistinct is only there since version 15. An index of a key WITHOUT OVERLAPS, as version 18 has them, calls itself
+	// unique and is none of equal values.
 	const sql = `SELECT c.relname::text, ARRAY(SELECT a.attname::text FROM generate_series(0, i.indnkeyatts - 1) k
     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k] ORDER BY k),
   ARRAY(SELECT DISTINCT a.attname::text FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
