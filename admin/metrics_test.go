@@ -258,12 +258,17 @@ func TestJournalIsReadOncePerFewSeconds(t *testing.T) {
 	})
 }
 
-func TestAddressInUseSaysWhatToDo(t *testing.T) {
+func TestAddressThatCannotBeListenedOnSaysWhatToDo(t *testing.T) {
 	taken := httptest.NewServer(http.NotFoundHandler())
 	defer taken.Close()
 	addr := strings.TrimPrefix(taken.URL, "http://")
 	_, err := Listen(addr, NewMetrics("1.2.3"), Health{}, slog.New(slog.DiscardHandler))
-	want := "listen on " + addr + ": bind: address already in use; another program (perhaps another syncd) may have the port: choose another with listen: in the configuration, or switch it off with listen: off"
+	want := "listen on " + addr + ": bind: address already in use; another program (perhaps another syncd) has the port: choose another with listen: in the configuration, or switch it off with listen: off"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	_, err = Listen("192.0.2.1:9184", NewMetrics("1.2.3"), Health{}, slog.New(slog.DiscardHandler))
+	want = "listen on 192.0.2.1:9184: bind: cannot assign requested address; this machine does not have the address: choose one that it has, or 127.0.0.1, with listen: in the configuration, or switch it off with listen: off"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

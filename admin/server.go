@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -33,7 +34,7 @@ func Listen(addr string, m *Metrics, h Health, log *slog.Logger) (*Server, error
 		if errors.As(err, &op) {
 			err = op.Err
 		}
-		return nil, fmt.Errorf("listen on %s: %w; another program (perhaps another syncd) may have the port: choose another with listen: in the configuration, or switch it off with listen: off", addr, err)
+		return nil, fmt.Errorf("listen on %s: %w; %s with listen: in the configuration, or switch it off with listen: off", addr, err, listenAdvice(err))
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second}))
@@ -57,6 +58,20 @@ func Listen(addr string, m *Metrics, h Health, log *slog.Logger) (*Server, error
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	return s, nil
+}
+
+// listenAdvice says what to do about an address that cannot be listened on.
+func listenAdvice(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another program (perhaps another syncd) has the port: choose another"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have the address: choose one that it has, or 127.0.0.1,"
+	case errors.Is(err, syscall.EACCES):
+		return "only a privileged user may listen on such a port: choose one from 1024 on"
+	default:
+		return "choose another address"
+	}
 }
 
 // local refuses requests that reach a loopback address under a foreign name: a

@@ -348,7 +348,7 @@ func TestPortInUseIsAMistakeOfTheConfiguration(t *testing.T) {
 	w := newWorld(t)
 	w.configure("ADDRESS", strings.TrimPrefix(w.shop.URL, "http://"))
 	r := w.call("run")
-	want := "syncd: listen on 127.0.0.1:PORT: bind: address already in use; another program (perhaps another syncd) may have the port: choose another with listen: in the configuration, or switch it off with listen: off\n"
+	want := "syncd: listen on 127.0.0.1:PORT: bind: address already in use; another program (perhaps another syncd) has the port: choose another with listen: in the configuration, or switch it off with listen: off\n"
 	lines := strings.SplitAfter(normal(r.errout, w.dir), "\n")
 	if got := lines[len(lines)-2]; r.code != exitConfig || got != want {
 		t.Errorf("exit code %d, said %q, want %d and %q", r.code, got, exitConfig, want)
