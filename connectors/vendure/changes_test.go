@@ -2,6 +2,7 @@ package vendure
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -161,9 +162,29 @@ func TestAListingThatIsNotAsAskedEndsInAnErrorAndMovesNothing(t *testing.T) {
 			t.Errorf("%s: got  %v\nwant %s", c.name, err, want)
 		}
 	}
+	w.shop.generous = true
+	_, err := w.src.Pull(t.Context(), connectors.PullRequest{Stream: "customers", Cursor: f.cursor, Limit: 2})
+	w.shop.generous = false
+	if e := (*connectors.Error)(nil); !errors.As(err, &e) || e.Class != connectors.Invalid || !strings.Contains(e.Error(), "too_many_records") || !strings.Contains(e.Message, "records although at most 2 were asked for") {
+		t.Errorf("more than was asked for: %v", err)
+	}
 	f.settled()
 	if len(f.state) != 6 {
 		t.Errorf("afterwards %d of 6 records were read", len(f.state))
+	}
+}
+
+func TestOfAListWithoutEndOnlyAsMuchIsKeptAsCanBeAskedFor(t *testing.T) {
+	for _, n := range []int{0, 1, mostItems, mostItems + 1, 100 * mostItems} {
+		var l items
+		if err := json.Unmarshal([]byte("["+strings.TrimSuffix(strings.Repeat("{},", n), ",")+"]"), &l); err != nil || l.count != n || len(l.first) != min(n, mostItems) || l.first == nil {
+			t.Errorf("of %d: %d kept, %d counted, %v", n, len(l.first), l.count, err)
+		}
+	}
+	for _, text := range []string{"null", "{}", "7", `"x"`} {
+		if l := (items{}); json.Unmarshal([]byte(text), &l) != nil || l.first != nil {
+			t.Errorf("%s was taken for a list", text)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package vendure
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/jsonscan"
 )
 
 // mostPage is the largest page of whole records.
@@ -62,14 +64,42 @@ func (s *source) list(ctx context.Context, k *kind, selection string, options ma
 	}
 	var d struct {
 		List *struct {
-			Total int               `json:"totalItems"`
-			Items []json.RawMessage `json:"items"`
+			Total int   `json:"totalItems"`
+			Items items `json:"items"`
 		} `json:"list"`
 	}
-	if err := json.Unmarshal(r.data, &d); err != nil || d.List == nil || d.List.Items == nil {
+	if err := json.Unmarshal(r.data, &d); err != nil || d.List == nil || d.List.Items.first == nil {
 		return listing{}, failed(op, connectors.Transient, "no_list", "the answer holds no list")
 	}
-	return listing{d.List.Items, d.List.Total, r.started, r.server}, nil
+	if take, _ := options["take"].(int); d.List.Items.count > take {
+		return listing{}, failed(op, connectors.Invalid, "too_many_records",
+			fmt.Sprintf("the answer holds %d records although at most %d were asked for; does something between syncd and the shop, or a plugin of it, answer in its place?", d.List.Items.count, take))
+	}
+	return listing{d.List.Items.first, d.List.Total, r.started, r.server}, nil
+}
+
+// mostItems bounds what is kept of a list, whatever a shop sends: no page that is
+// asked for is larger.
+const mostItems = max(mostPage, mostLight)
+
+// items are the elements of a list, of which the first are kept and all counted.
+type items struct {
+	first []json.RawMessage
+	count int
+}
+
+// UnmarshalJSON reads a list.
+func (l *items) UnmarshalJSON(b []byte) error {
+	if jsonscan.Kind(b) != '[' {
+		return nil // no list
+	}
+	l.first = []json.RawMessage{}
+	return jsonscan.Array(b, func(v []byte) error {
+		if l.count++; l.count <= mostItems {
+			l.first = append(l.first, bytes.Clone(v))
+		}
+		return nil
+	})
 }
 
 // Fetch reads one record.
