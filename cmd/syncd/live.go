@@ -165,17 +165,20 @@ func (l *liveCheck) add(c *liveClient, f connectors.Finding) {
 }
 
 // flow reads a few records, maps them, and asks the target's connector whether it
-// would take them. Where a client or what the flow uses of it is not as it should be
-// that has been told, and nothing can be added.
+// would take them. Where that fails because a stream or an entity is not as it should
+// be, it was told before.
 func (l *liveCheck) flow(ctx context.Context, f *daemon.FlowPlan) {
 	src, dst := l.open[f.SourceClient], l.open[f.Client]
-	if src == nil || dst == nil || src.bad[""] || src.bad[f.Stream] {
+	if src == nil || dst == nil || src.bad[""] {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTime)
 	defer cancel()
 	page, err := src.inst.Source().Pull(ctx, connectors.PullRequest{Stream: f.Stream, Start: connectors.Start{All: true}, Limit: liveRecords})
-	if err != nil {
+	switch {
+	case err != nil && src.bad[f.Stream]:
+		return
+	case err != nil:
 		l.add(src, connectors.Finding{Subject: "flow " + f.Name, Problem: "try a few records: " + err.Error(), Unreachable: connectors.Unanswered(err)})
 		return
 	}
@@ -184,10 +187,10 @@ func (l *liveCheck) flow(ctx context.Context, f *daemon.FlowPlan) {
 		t.event(ctx, f, ev, page.Observed)
 	}
 	asked := false
-	if !dst.bad[""] && !dst.bad[f.Entity] {
+	if !dst.bad[""] {
 		asked, err = t.ask(ctx, dst.inst, f.Entity)
 	}
-	if err != nil {
+	if err != nil && !dst.bad[f.Entity] {
 		l.add(dst, connectors.Finding{Subject: "flow " + f.Name, Problem: "try a few records: " + err.Error(), Unreachable: connectors.Unanswered(err)})
 	}
 	l.tell(dst, f, t, asked)
