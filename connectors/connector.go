@@ -45,6 +45,9 @@ type Env struct {
 	Concurrency int
 	// BaseDir is the folder of the configuration file, for relative paths.
 	BaseDir string
+	// Conceal is told credentials that stand in no configuration, such as a session's
+	// token, so that no text repeats them. Connectors hand it to httpx; nil for none.
+	Conceal func(credential string)
 	Log     *slog.Logger
 	// Now tells the time; UTC.
 	Now func() time.Time

@@ -66,7 +66,7 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientS
 			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
 		}
 	}
-	c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: gate, Timeout: cp.Timeout,
+	c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: gate, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
 		Concurrency: cp.Concurrency, BaseDir: baseDir, Log: c.log, Now: d.journal.Now, UserAgent: d.opts.UserAgent})
 	if err != nil {
 		return nil, err

@@ -23,6 +23,9 @@ type Options struct {
 	// Redact cuts secrets out of a text before it is stored: a platform may repeat in
 	// its refusal what it was sent. Nil stores texts as they are.
 	Redact func(string) string
+	// Conceal is told credentials that were fetched and stand in no configuration, for
+	// Redact to cut out as well; nil for none.
+	Conceal func(credential string)
 }
 
 // Daemon runs a plan over a journal.

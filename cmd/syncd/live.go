@@ -33,6 +33,7 @@ const (
 // liveCheck is the part of a check that asks the clients. It changes nothing anywhere.
 type liveCheck struct {
 	plan  *daemon.Plan
+	learn func(credential string)
 	open  map[string]*liveClient
 	found []liveFinding
 }
@@ -53,7 +54,7 @@ func (a *app) live(ctx context.Context, c *config.Config) []liveFinding {
 	if err != nil {
 		return []liveFinding{{Text: err.Error()}}
 	}
-	l := &liveCheck{plan: plan, open: map[string]*liveClient{}, found: []liveFinding{}}
+	l := &liveCheck{plan: plan, learn: a.secrets.learn, open: map[string]*liveClient{}, found: []liveFinding{}}
 	defer l.close()
 	pauses := a.pauses(ctx, c)
 	for _, n := range slices.Sorted(maps.Keys(plan.Clients)) {
@@ -111,7 +112,7 @@ func (l *liveCheck) client(ctx context.Context, cp *daemon.ClientPlan, p ratelim
 		if p.Active(utcNow()) {
 			c.gate.Restore(p)
 		}
-		c.inst, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: c.gate, Timeout: cp.Timeout, Concurrency: cp.Concurrency,
+		c.inst, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: c.gate, Conceal: l.learn, Timeout: cp.Timeout, Concurrency: cp.Concurrency,
 			BaseDir: l.plan.BaseDir, Log: quiet(), Now: utcNow, UserAgent: "syncd/" + version()})
 	}
 	if err != nil {

@@ -10,11 +10,13 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
 	"syncd/config"
 	"syncd/daemon"
+	"syncd/internal/field"
 	"syncd/jobs"
 	"syncd/jobs/postgres"
 	"syncd/jobs/sqlite"
@@ -139,6 +141,26 @@ func (r *redactor) Write(b []byte) (int, error) {
 type secrets struct {
 	mu      sync.Mutex
 	configs []*config.Config
+	learned []string        // credentials that were fetched
+	fetched *field.Resolver // knows those learned
+}
+
+// mostLearned bounds how many fetched credentials are remembered: of each client
+// the present one, and some that it had before.
+const mostLearned = 64
+
+// learn has a fetched credential cut out of texts from now on.
+func (s *secrets) learn(credential string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.learned, credential) {
+		return
+	}
+	s.learned = append(s.learned[max(0, len(s.learned)-mostLearned+1):], credential)
+	s.fetched = &field.Resolver{}
+	for _, c := range s.learned {
+		s.fetched.Conceal(c)
+	}
 }
 
 // mostConfigs bounds how many configurations are remembered: after a reload the
@@ -163,6 +185,9 @@ func (s *secrets) cut(text string) string {
 	defer s.mu.Unlock()
 	for _, c := range s.configs {
 		text = c.Redact(text)
+	}
+	if s.fetched != nil {
+		text = s.fetched.Redact(text)
 	}
 	return text
 }

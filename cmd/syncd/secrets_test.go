@@ -95,13 +95,18 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	key := r.Header.Get("X-Key")
 	said := fmt.Sprintf("not for %s %s, X-Key %s, user %s %s", r.Header.Get("Authorization"), r.URL, key, user, password)
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer CANARY.fetched"); ok { // without its scheme
+		said = fmt.Sprintf("token CANARY.fetched%s, %s, %x", token, base64.StdEncoding.EncodeToString([]byte("the token CANARY.fetched"+token)), "CANARY.fetched"+token)
+	}
 	if key != "" { // in the other forms that texts take on their way
 		said = fmt.Sprintf("%s, %s, %s, %x, %%%s", html.EscapeString(key), url.PathEscape(url.PathEscape(key)),
 			base64.StdEncoding.EncodeToString([]byte(`{"key":"`+key+`"}`)), key, strings.ReplaceAll(fmt.Sprintf("% x", key), " ", "%"))
 	}
 	w.Header().Set("X-Echo", said)
 	w.Header().Set("WWW-Authenticate", "Bearer error="+r.Header.Get("Authorization"))
-	refuse := func(status int) { reply(w, status, map[string]any{"error": said, "message": said, "code": key + password}) }
+	refuse := func(status int) {
+		reply(w, status, map[string]any{"error": said, "message": said, "code": key + password})
+	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/orders"):
 		reply(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"id": "A", "name": "CUSTOMER-CANARY-name", "version": 1}}})

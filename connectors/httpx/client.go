@@ -66,7 +66,10 @@ type Options struct {
 	// Proxy chooses a proxy for a request, as in net/http; nil means none, also
 	// when the environment names one.
 	Proxy func(*http.Request) (*url.URL, error)
-	Log   *slog.Logger
+	// Conceal is told the credentials that requests bear, so that texts which repeat
+	// them can be cleaned: some are fetched and stand in no configuration. nil for none.
+	Conceal func(credential string)
+	Log     *slog.Logger
 	// Now tells the time; nil means the system's clock.
 	Now func() time.Time
 
@@ -89,6 +92,7 @@ type Client struct {
 	maxRequestBody int64
 	userAgent      string
 	signal         func(*Response, ratelimit.Signal) ratelimit.Signal
+	told           told
 	log            *slog.Logger
 	now            func() time.Time
 	transport      http.RoundTripper
@@ -106,6 +110,7 @@ func New(o Options) (*Client, error) {
 		maxBody:        orDefault(o.MaxBody, defaultMaxBody),
 		maxRequestBody: orDefault(o.MaxRequestBody, defaultMaxRequestBody),
 		userAgent:      orDefault(o.UserAgent, "syncd"),
+		told:           told{conceal: o.Conceal},
 		log:            o.Log, now: o.Now, transport: o.Transport,
 	}
 	if c.auth == nil {

@@ -116,6 +116,7 @@ func (c *Client) roundTrip(ctx, limited context.Context, x *call) (*http.Respons
 		var stamp uint64
 		if !x.anonymous {
 			stamp = c.auth.Apply(m)
+			c.told.about(x.header, m.Header)
 			for name, values := range m.Header {
 				if !slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }) {
 					continue

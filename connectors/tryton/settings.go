@@ -66,7 +66,7 @@ func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Insta
 		return nil, err
 	}
 	ses := &session{url: base.String(), user: s.User, password: s.Password, now: env.Now}
-	c, err := httpx.New(httpx.Options{Client: env.Client, Gate: env.Gate, BaseURL: base, Auth: ses, Timeout: env.Timeout,
+	c, err := httpx.New(httpx.Options{Client: env.Client, Gate: env.Gate, BaseURL: base, Auth: ses, Conceal: env.Conceal, Timeout: env.Timeout,
 		Concurrency: env.Concurrency, UserAgent: env.UserAgent, CAFile: s.CAFile, Log: env.Log, Now: env.Now})
 	if err != nil {
 		return nil, err

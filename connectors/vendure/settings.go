@@ -108,7 +108,7 @@ func (s *Settings) Open(_ context.Context, env connectors.Env) (connectors.Insta
 		return nil, err
 	}
 	src := &source{set: s, now: env.Now, opened: env.Now(), memory: newMemory()}
-	o := httpx.Options{Client: env.Client, Gate: env.Gate, BaseURL: base, Timeout: env.Timeout, Concurrency: env.Concurrency,
+	o := httpx.Options{Client: env.Client, Gate: env.Gate, BaseURL: base, Conceal: env.Conceal, Timeout: env.Timeout, Concurrency: env.Concurrency,
 		UserAgent: env.UserAgent, CAFile: s.CAFile, Log: env.Log, Now: env.Now}
 	switch {
 	case !s.Auth.APIKey.Empty():
