@@ -129,7 +129,7 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	metrics := admin.NewMetrics(version())
 	metrics.CountLost(s.logs.Lost)
 	s.journal = j
-	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut})
+	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
 	metrics.Watch(admin.State{Journal: j, Clients: s.clients, Flows: s.daemon.Flows})
 	s.expect = func(p *daemon.Plan) {
 		metrics.Expect(slices.Collect(maps.Keys(p.Flows)), slices.Collect(maps.Keys(p.Clients)))
