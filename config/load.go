@@ -92,7 +92,9 @@ func readTree(o Options) (*field.Node, []field.Problem) {
 	if data == nil {
 		text, err := readFile(o.Path)
 		if err != nil {
-			return nil, []field.Problem{{Pos: field.Pos{File: o.Path}, Msg: err.Error()}}
+			// The place names the file already.
+			msg := strings.TrimPrefix(strings.TrimPrefix(err.Error(), o.Path+" is "), "the file "+o.Path+" is ")
+			return nil, []field.Problem{{Pos: field.Pos{File: o.Path}, Msg: msg}}
 		}
 		data = []byte(text)
 	}

@@ -159,8 +159,8 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	}
 	for _, c := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "nope.yaml"), "DIR/nope.yaml: cannot read the file: open DIR/nope.yaml: no such file or directory"},
-		{"folder", dir, "DIR: DIR is not a regular file"},
-		{"too large", huge, "DIR/huge.yaml: the file DIR/huge.yaml is larger than 1 MiB"},
+		{"folder", dir, "DIR: not a regular file"},
+		{"too large", huge, "DIR/huge.yaml: larger than 1 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Load(Options{Path: c.path})

@@ -118,4 +118,19 @@ var waitRules = []rule{
 			}
 		}
 	}},
+	{"a circle that another flow will open is none", func(b *bench) {
+		other := *b.flow
+		other.Name = "stock"
+		b.flows["stock"] = &other
+		b.admit(b.ev("1", 10, "A", "x"), b.ev("2", 10, "B", "x"))
+		b.waitFor("A", "B", "B", "A")
+		orders := b.flow
+		b.flow = &other
+		b.admit(b.ev("9", 10, "A", "y"))
+		b.flow = orders
+		is(b, "circles", b.circles(), "")
+		if a := b.awaited("B"); a.Circle || len(a.Rows) != 1 || a.Rows[0].Flow != "stock" {
+			b.Errorf("B waits for %+v", a)
+		}
+	}},
 }
