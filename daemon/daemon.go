@@ -135,6 +135,15 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 		}
 		r.clients[name] = c
 	}
+	for name := range r.clients {
+		lost, err := d.journal.Recover(ctx, name, plan.targets(name))
+		if err != nil {
+			return fail(err)
+		}
+		if lost > 0 {
+			d.log.Warn("found writes that an ended daemon left in doubt", "client", name, "jobs", lost)
+		}
+	}
 	accepted, err := d.journal.Bind(ctx, plan.JobFlows())
 	if err != nil {
 		return fail(err)
@@ -146,13 +155,6 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 	}
 	for name, c := range r.clients {
 		flows := plan.targets(name)
-		lost, err := d.journal.Recover(ctx, name, flows)
-		if err != nil {
-			return fail(err)
-		}
-		if lost > 0 {
-			d.log.Warn("found writes that an ended daemon left in doubt", "client", name, "jobs", lost)
-		}
 		if len(flows) == 0 {
 			continue
 		}

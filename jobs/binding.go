@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"syncd/connectors"
 	"syncd/mapping"
@@ -84,7 +85,11 @@ type Change struct {
 	Done, Open, Dead, Unresolved int64
 	// Token stands for exactly this change; "" for one that cannot be accepted.
 	Token string
-	// Accepted says that the flow names the token.
+	// Until is when a change of the strategy can be accepted, since no write in doubt
+	// may be at work any more; zero when it can be now. A strategy reckons with late
+	// writes of its own only.
+	Until time.Time
+	// Accepted says that the flow names the token, and that there is nothing to wait for.
 	Accepted bool
 }
 
@@ -104,6 +109,9 @@ func (e *ChangedError) Error() string {
 			}
 			fmt.Fprintf(&b, " %s is %q and was %q", d.Field, d.Is, d.Was)
 		}
+		if !c.Until.IsZero() {
+			fmt.Fprintf(&b, ", and writes in doubt may be at work until %s", stampText(c.Until))
+		}
 	}
 	return b.String()
 }
@@ -121,7 +129,8 @@ func (j *Journal) Changes(ctx context.Context, flows map[string]*Flow) (cs []Cha
 // Bind ties the records of each flow to what the flow is now: when it runs for the
 // first time, while it has neither rows nor a cursor, and when it names the token
 // of the change. It returns the changes that were accepted. When a flow has
-// changed otherwise, nothing is stored and the error is a *ChangedError.
+// changed otherwise, nothing is stored and the error is a *ChangedError. Recover
+// comes before it, since what an ended daemon left under way is in doubt too.
 func (j *Journal) Bind(ctx context.Context, flows map[string]*Flow) (accepted []Change, err error) {
 	err = j.engine.Update(ctx, func(tx Tx) error {
 		b, err := j.compare(ctx, tx, flows)
@@ -192,8 +201,13 @@ func (j *Journal) compare(ctx context.Context, tx Tx, flows map[string]*Flow) (o
 		c.Differences = ds
 		if !slices.ContainsFunc(ds, func(d Difference) bool { return d.fixed }) {
 			c.Token = token(name, was, now)
-			c.Accepted = c.Token == flows[name].AcceptChange
 		}
+		if c.Token != "" && was.Strategy != now.Strategy {
+			if c.Until, err = j.atWork(ctx, tx, flows[name]); err != nil {
+				return out, err
+			}
+		}
+		c.Accepted = c.Token != "" && c.Token == flows[name].AcceptChange && c.Until.IsZero()
 		if c.Accepted {
 			out.fresh = append(out.fresh, name)
 		}
@@ -223,6 +237,28 @@ func boundTo(ctx context.Context, tx Tx, meta map[string]string, flow string, no
 		}
 	}
 	return now, false, nil
+}
+
+// atWork is until when a write in doubt of a flow may still be at work in the
+// target; zero when none may.
+func (j *Journal) atWork(ctx context.Context, tx Tx, flow *Flow) (until time.Time, err error) {
+	f := Filter{Flow: flow.Name, Unresolved: true, Limit: 1000}
+	for more := true; more; {
+		rows, err := tx.List(ctx, f)
+		if err != nil {
+			return until, err
+		}
+		for i := range rows {
+			until = later(until, rows[i].UnresolvedAt.Add(flow.SettleTime))
+		}
+		if more = len(rows) == f.Limit; more {
+			f.After = rows[len(rows)-1].RowID
+		}
+	}
+	if !until.After(j.Now()) {
+		return time.Time{}, nil
+	}
+	return until, nil
 }
 
 // holdings counts the rows of every flow of which the journal has rows or a cursor.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"syncd/config"
@@ -85,14 +86,21 @@ func problem(f *config.Flow, c jobs.Change) field.Problem {
 		fmt.Fprintf(&b, "; %d of them in doubt", c.Unresolved)
 	}
 	b.WriteString("); put it back, or leave this flow as it was and add one of another name with its own start and on_existing")
-	if c.Token != "" {
-		fmt.Fprintf(&b, ", or write accept_change: %s into the flow", c.Token)
+	switch {
+	case c.Token == "":
+	case f.AcceptChange == c.Token:
+		b.WriteString(", or wait: accept_change lets it pass")
+	default:
+		fmt.Fprintf(&b, ", or write accept_change: %s into the flow and start again", c.Token)
 		if f.AcceptChange != "" {
-			fmt.Fprintf(&b, " in the place of %s, which stands for another change", short(f.AcceptChange))
+			fmt.Fprintf(&b, " (%s stands for another change)", short(f.AcceptChange))
 		}
-		if slices.ContainsFunc(c.Differences, func(d jobs.Difference) bool { return d.Field != "to.strategy" }) {
-			fmt.Fprintf(&b, "; a record whose key is another then is met by on_rename: %s when it is next read", f.To.OnRename)
-		}
+	}
+	if !c.Until.IsZero() {
+		fmt.Fprintf(&b, " after %s, when no write in doubt can be at work in the target any more", c.Until.UTC().Format(time.RFC3339))
+	}
+	if c.Token != "" && slices.ContainsFunc(c.Differences, func(d jobs.Difference) bool { return d.Field != "to.strategy" }) {
+		fmt.Fprintf(&b, "; a record whose key is another then is met by on_rename: %s when it is next read", f.To.OnRename)
 	}
 	first := c.Differences[0]
 	return field.Problem{Pos: place(f, first), Path: field.PathString([]string{"flows", c.Flow}) + "." + fieldOf(first), Msg: b.String()}

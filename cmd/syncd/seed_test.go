@@ -90,10 +90,11 @@ func seeded(now time.Time) []jobs.Row {
 //	paused     both clients paused, one of them suspended
 //	throttled  one client paused by its quota
 //	circle     two jobs that wait for each other, and one behind them
+//	doubt      a write in doubt that was just sent
 //	bound      what ties the records of the flows of syncd.yaml
 func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
-		ts.Fatalf("usage: seed FILE [many|quiet] [paused|throttled] [bound]")
+		ts.Fatalf("usage: seed FILE [many|quiet] [paused|throttled] [doubt] [bound]")
 	}
 	ts.Check(seed(ts.MkAbs(args[0]), args[1:]))
 	if slices.Contains(args, "bound") {
@@ -121,6 +122,10 @@ func seed(path string, what []string) error {
 			errs = append(errs, seedDone(ctx, tx, now, 1))
 		default:
 			errs = append(errs, seedAll(ctx, tx, now))
+		}
+		if has("doubt") {
+			errs = append(errs, tx.PutRows(ctx, []jobs.Row{{RowID: jobs.RowID{Flow: "orders", Key: "just sent"}, Client: "erp", Entity: "order",
+				State: jobs.Ready, Reason: jobs.ReasonUnresolved, Generation: 1, UnresolvedAt: now, DueAt: now.Add(time.Hour)}}))
 		}
 		if has("paused") {
 			errs = append(errs, tx.PutClient(ctx, erp))

@@ -136,6 +136,37 @@ var bindingRules = []rule{
 		}
 		change(".id") // from elsewhere than the first time
 	}},
+	{"another strategy is accepted when no write in doubt may be at work any more", func(b *bench) {
+		tied(b)
+		b.admit(b.ev("1", 10, "A", "x"), b.ev("2", 10, "B", "x"))
+		late := map[string]*jobs.Job{}
+		for _, jb := range b.claim() {
+			late[jb.Key] = jb
+		}
+		b.settle(late["B"], unknown)
+		b.pass(10 * time.Second)
+		at := b.at
+		b.settle(late["A"], unknown)
+		b.flow.Strategy = connectors.Lookup
+		b.flow.AcceptChange = b.refused("to.strategy").Token
+		b.pass(b.flow.SettleTime - time.Second)
+		c := b.refused("to.strategy")
+		is(b, "until", c.Until, at.Add(b.flow.SettleTime))
+		b.pass(time.Second)
+		is(b, "accepted", len(b.bind()), 1)
+	}},
+	{"a write that an ended daemon left under way is waited for too", func(b *bench) {
+		tied(b)
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.one()
+		b.restart()
+		b.recover()
+		b.flow.Strategy = connectors.Lookup
+		b.flow.AcceptChange = b.refused("to.strategy").Token
+		is(b, "accepted", b.refused("to.strategy").Accepted, false)
+		b.pass(b.flow.SettleTime)
+		is(b, "accepted later", len(b.bind()), 1)
+	}},
 	{"a token of one flow is none of another's", func(b *bench) {
 		tied(b)
 		other := *b.flow
