@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,5 +134,19 @@ func TestCheckSaysWhatIsThere(t *testing.T) {
 func TestFileMayStandBesideItsPattern(t *testing.T) {
 	if c := Connector(); c.Name != "file" || c.Doc == "" || c.Settings() == nil || len(c.Settings().Entities()) != 0 {
 		t.Errorf("connector %+v", c)
+	}
+}
+
+func TestCheckNamesEveryFileThatIsPassedOver(t *testing.T) {
+	d := newDesk(t, csvStream("*"))
+	d.write("o.csv", "id\n1\n")
+	for i := range maxPassed + 2 {
+		if err := os.WriteFile(filepath.Join(d.dir, fmt.Sprintf("%d\xff", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs := d.in.Check(t.Context(), []string{"s"}, nil)
+	if len(fs) != maxPassed+1 || fs[0].Problem != `file "0\xff" is passed over: its name is not UTF-8 or longer than 512 bytes` || fs[maxPassed].Problem != "and 2 more" {
+		t.Errorf("got %+v", fs)
 	}
 }
