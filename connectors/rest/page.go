@@ -283,6 +283,11 @@ func (st *stream) stamps(r *record, rec raw) error {
 			return fmt.Errorf("version: %w", err)
 		}
 		r.stamp, r.event.Version = n, n
+		if begin, ok := ver.format.repeated(n); ok {
+			// A later change can bear an earlier label. With one version for all of
+			// that time, the later reading counts.
+			r.event.Version = begin
+		}
 		if ver.format.isTime() && n > 0 {
 			r.changed = n
 		}

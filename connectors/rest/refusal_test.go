@@ -102,7 +102,7 @@ func TestAnEmptyListingDeletesNothing(t *testing.T) {
 func TestSeveralRecordsUnderOneKeyAreNotWritten(t *testing.T) {
 	s := serve(t, puts, always(300, `["/items/31","/items/32"]`))
 	o := thing(t, s).(connectors.Upserter).Upsert(t.Context(), []connectors.Write{write("A-1", "", `{}`)})[0]
-	if o.Class != connectors.Invalid || len(s.requests) != 1 {
+	if o.Class != connectors.Invalid || o.Code != "ambiguous" || !strings.Contains(o.Message, "/items/31; /items/32") || len(s.requests) != 1 {
 		t.Errorf("%+v after %d requests", o, len(s.requests))
 	}
 }

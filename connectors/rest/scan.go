@@ -100,6 +100,10 @@ func (p *plan) lower(pos position) int64 {
 	if low > 0 {
 		low = max(low-p.overlap, 1)
 	}
+	if begin, ok := p.sinceFmt.repeated(low); ok {
+		// The server may take the label for its second instance, or compare labels.
+		low = begin - p.sinceFmt.unit()
+	}
 	if p.version.isTime() {
 		low = max(low, pos.From)
 	}
@@ -187,6 +191,13 @@ func (p *plan) stepPages(pos *position, l listing, mem *seen) (more bool, notes 
 	s := pos.Scan
 	if len(l.recs) > 0 {
 		d := idsDigest(l.recs)
+		if d == s.Prev && p.numbered() && s.Tries == 0 {
+			// In a listing with the newest first, as many new records as a page holds
+			// push the page before to this number. A server that does not know the
+			// parameter gives the same page again after this, too.
+			pos.Scan = &scan{Since: s.Since, Size: s.Size, Page: p.first, Tries: 1}
+			return true, []string{fmt.Sprintf("page %d holds the same records as the page before; the reading begins again", s.Steps)}, nil
+		}
 		if d == s.Prev {
 			return false, nil, connectors.Errorf(connectors.Invalid, "paging_repeats",
 				"page %d holds the same records as the page before: the server ignores the paging parameter or repeats its last page; look at paging, or name the total", s.Steps)
@@ -216,6 +227,16 @@ func (p *plan) stepPages(pos *position, l listing, mem *seen) (more bool, notes 
 	s.Page++
 	s.Offset += len(l.recs)
 	return true, nil, nil
+}
+
+// numbered tells whether pages may be counted from the listing's front, so that
+// what is new there moves all others on. A server's own links often do that.
+func (p *plan) numbered() bool {
+	switch p.kind {
+	case pageNumber, pageOffset, pageLink, pageURL:
+		return true
+	}
+	return false
 }
 
 // count adds a page to the pass and returns those of its records that count.

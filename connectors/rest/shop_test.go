@@ -24,6 +24,7 @@ import (
 type shop struct {
 	style  string // how answers lead to the next page
 	strict bool   // the filter since leaves the bound itself out
+	newest bool   // the listing begins with the newest record
 	mu     sync.Mutex
 	now    time.Time
 	recs   map[string]item
@@ -155,6 +156,9 @@ func (s *shop) filtered(q url.Values) []item {
 	slices.SortFunc(all, func(a, b item) int {
 		return cmp.Or(a.ChangedAt.Compare(b.ChangedAt), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
+	if s.newest {
+		slices.Reverse(all)
+	}
 	return all
 }
 
@@ -249,6 +253,7 @@ func TestEveryWayOfPagingPassesTheSuiteForSources(t *testing.T) {
 		name, yaml string
 		style      string
 		strict     bool
+		newest     bool
 		faults     bool // play every fault, too
 		erases     bool // deleted records are simply gone
 	}{
@@ -287,6 +292,22 @@ func TestEveryWayOfPagingPassesTheSuiteForSources(t *testing.T) {
     list: {path: /records}
     since: {param: since}
     paging: {size_param: limit, total: total, offset: {param: offset}}`},
+		{name: "page, newest first", style: "page", newest: true, yaml: `
+    list: {path: /records}
+    since: {param: since}
+    paging: {size_param: limit, page: {param: page}}`},
+		{name: "offset, newest first", style: "offset", newest: true, yaml: `
+    list: {path: /records}
+    since: {param: since}
+    paging: {size_param: limit, offset: {param: offset}}`},
+		{name: "link header, newest first", style: "link", newest: true, yaml: `
+    list: {path: /records}
+    since: {param: since}
+    paging: {size_param: limit, link_header: true}`},
+		{name: "page, newest first, and deletions leave no trace", style: "page", newest: true, erases: true, yaml: `
+    list: {path: /records}
+    since: {param: since}
+    paging: {size_param: limit, page: {param: page}}`},
 		{name: "not paged", style: "all", yaml: `
     list: {path: /records}
     since: {param: since}
@@ -307,7 +328,7 @@ func TestEveryWayOfPagingPassesTheSuiteForSources(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Source(t, func(t testing.TB) conformance.SourceModel {
-				s := &shop{style: c.style, strict: c.strict}
+				s := &shop{style: c.style, strict: c.strict, newest: c.newest}
 				m := s.model(t, common+c.yaml)
 				if !c.faults {
 					m.Hostile = nil

@@ -178,6 +178,28 @@ func (f stampFormat) parseLocal(text, layout string) (int64, error) {
 	return t.UnixMicro(), nil
 }
 
+// repeated tells whether a stamp lies in the time that a zone repeats in autumn,
+// where labels without an offset mean two instants, and when that time begins.
+func (f stampFormat) repeated(stamp int64) (begin int64, ok bool) {
+	if f.slack() == 0 || f.isDate() || stamp == 0 {
+		return 0, false
+	}
+	t := time.UnixMicro(stamp).In(f.zone)
+	start, end := t.ZoneBounds()
+	for _, change := range []time.Time{start, end} {
+		if change.IsZero() {
+			continue
+		}
+		_, before := change.Add(-1).Zone()
+		_, after := change.Zone()
+		back := time.Duration(before-after) * time.Second
+		if back > 0 && !t.Before(change.Add(-back)) && t.Before(change.Add(back)) {
+			return change.Add(-back).UnixMicro(), true
+		}
+	}
+	return 0, false
+}
+
 // maxEpochSeconds is the year 5138: a larger number is in another unit.
 const maxEpochSeconds = 100_000_000_000
 

@@ -96,6 +96,9 @@ func (a *api) writeError(err error, own map[string]meaning) connectors.Outcome {
 	if !errors.As(err, &e) {
 		return o
 	}
+	if e.Status == http.StatusMultipleChoices {
+		return several(e)
+	}
 	if said, ok := a.said(e, own); ok {
 		code := o.Code
 		o, _ = said.outcome(o)
@@ -104,6 +107,22 @@ func (a *api) writeError(err error, own map[string]meaning) connectors.Outcome {
 		}
 	}
 	return o
+}
+
+// several is the outcome of a write under a key that more than one record
+// carries. Salesforce answers 300 then, with the addresses of the records
+// (https://developer.salesforce.com/docs/atlas.en-us.api_rest.meta/api_rest/dome_upsert.htm).
+func several(e *httpx.Error) connectors.Outcome {
+	which := ""
+	if resp := e.Response(); resp != nil {
+		if v, err := parse(resp.Body); err == nil && v.kind() == '[' {
+			which = cut(words(v, 3), maxMessage)
+		}
+	}
+	if which == "" {
+		return connectors.FromHTTP(e, true)
+	}
+	return connectors.Fail(connectors.Invalid, "ambiguous", "several records carry the key: %s; leave it to one of them, then replay this job", which)
 }
 
 // body builds what is sent of a record.

@@ -185,6 +185,8 @@ func (e *Engine) configure(c *pgxpool.Config) {
 	if cc.RuntimeParams["application_name"] == "" {
 		cc.RuntimeParams["application_name"] = "syncd"
 	}
+	// Left alone, a server takes texts to be in its database's own encoding.
+	cc.RuntimeParams["client_encoding"] = "UTF8"
 	if e.o.Pooler {
 		cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 		cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0

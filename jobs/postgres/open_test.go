@@ -176,6 +176,38 @@ func TestAServerOnWhichACommitMayBeLostIsRefused(t *testing.T) {
 	}
 }
 
+func TestTheEncodingOfTheDatabaseKeepsEveryKey(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Cluster(t, "fsync=on")
+	s := session(t, c.DSN("postgres"))
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII", "UTF8"} {
+		do(t, s, "CREATE DATABASE enc_"+encoding+" ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+		e, err := postgres.Open(t.Context(), c.DSN("enc_"+strings.ToLower(encoding)), postgres.Options{Exclusive: true})
+		if encoding == "LATIN1" {
+			const says = "open the journal: the database's encoding is LATIN1, which lacks characters that keys may have; " +
+				"make it anew by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+			if err == nil || err.Error() != says {
+				t.Errorf("the error is\n%v\nwant\n%s", err, says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		const key = "Größe–€–Жук"
+		err = e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), []jobs.Row{row(key)}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := ask[int](t, session(t, c.DSN("enc_"+strings.ToLower(encoding))), "SELECT count(*)::int FROM syncd.jobs WHERE key = $1", key); n != 1 {
+			t.Errorf("%s: %d rows have the key", encoding, n)
+		}
+	}
+}
+
 func TestCommitsAreDurableWhereTheDefaultSaysOtherwise(t *testing.T) {
 	t.Parallel()
 	for _, pooler := range []bool{false, true} {

@@ -54,16 +54,17 @@ const oldestServer = 130000
 type server struct {
 	version                           int
 	fsync, fullPages, syncCommit, jit string
+	encoding                          string
 	standby                           bool
 	readOnly                          string
 }
 
 const serverQuery = `SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('full_page_writes'),
-	current_setting('synchronous_commit'), current_setting('jit'), pg_is_in_recovery(), current_setting('transaction_read_only')`
+	current_setting('synchronous_commit'), current_setting('jit'), current_setting('server_encoding'), pg_is_in_recovery(), current_setting('transaction_read_only')`
 
 func askServer(ctx context.Context, c *pgx.Conn) (s server, err error) {
 	err = c.QueryRow(ctx, serverQuery, pgx.QueryExecModeSimpleProtocol).
-		Scan(&s.version, &s.fsync, &s.fullPages, &s.syncCommit, &s.jit, &s.standby, &s.readOnly)
+		Scan(&s.version, &s.fsync, &s.fullPages, &s.syncCommit, &s.jit, &s.encoding, &s.standby, &s.readOnly)
 	if err != nil {
 		err = fmt.Errorf("read the server's settings: %w", err)
 	}
@@ -79,6 +80,8 @@ func (s server) check(readOnly bool) error {
 		return fmt.Errorf("%w: the server has fsync = %s, so that a power cut loses or damages what was committed; set fsync = on in postgresql.conf and reload it", jobs.ErrUnsafe, s.fsync)
 	case s.fullPages != "on":
 		return fmt.Errorf("%w: the server has full_page_writes = %s, so that a power cut can damage the data; set full_page_writes = on in postgresql.conf and reload it", jobs.ErrUnsafe, s.fullPages)
+	case s.encoding != "UTF8" && s.encoding != "SQL_ASCII": // the latter keeps the bytes that it is given
+		return fmt.Errorf("the database's encoding is %s, which lacks characters that keys may have; make it anew by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", s.encoding)
 	case s.standby:
 		return fmt.Errorf("%w: the server is a standby, which may lag behind; connect to the primary (target_session_attrs=read-write chooses it among several hosts)", jobs.ErrUnsafe)
 	case s.readOnly == "on" && !readOnly:
