@@ -28,8 +28,8 @@ import (
 // counter is a gate that counts requests.
 type counter struct{ n atomic.Int64 }
 
-func (c *counter) Wait(ctx context.Context) error                            { c.n.Add(1); return ctx.Err() }
-func (*counter) Longest() time.Duration { return 24 * time.Hour }
+func (c *counter) Wait(ctx context.Context) error { c.n.Add(1); return ctx.Err() }
+func (*counter) Longest() time.Duration           { return 24 * time.Hour }
 
 func (c *counter) Observe(context.Context, ratelimit.Signal, time.Time) bool { return false }
 
