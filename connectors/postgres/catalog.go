@@ -36,6 +36,7 @@ type column struct {
 	hasDefault bool
 	identity   bool // makes its values itself unless it is told one
 	always     bool // an identity that takes no other values
+	counter    bool // draws its default from a sequence: an identity or a serial
 	generated  bool
 	text       bool // a type of texts, citext among them
 	folds      bool // takes texts that are written differently for one: citext, char(n), a nondeterministic collation
@@ -119,7 +120,9 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 // loadColumns reads the columns. A domain is followed to the type it is made of: a cast to the domain itself would cut texts to its length.
 func (t *table) loadColumns(ctx context.Context, tx pgx.Tx) error {
 	const sql = `WITH RECURSIVE cols AS (
-  SELECT a.attnum, a.attname, a.attnotnull, a.atthasdef, a.attidentity <> '' AS ident, a.attidentity = 'a' AS always, a.attgenerated <> '' AS gen, a.atttypid, a.atttypmod,
+  SELECT a.attnum, a.attname, a.attnotnull, a.atthasdef, a.attidentity <> '' AS ident, a.attidentity = 'a' AS always,
+    a.attidentity <> '' OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%') AS counter,
+    a.attgenerated <> '' AS gen, a.atttypid, a.atttypmod,
     EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic) AS loose
   FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
 ), base AS (
@@ -129,7 +132,7 @@ func (t *table) loadColumns(ctx context.Context, tx pgx.Tx) error {
   FROM base b JOIN pg_catalog.pg_type y ON y.oid = b.typ WHERE y.typtype = 'd'
 )
 SELECT DISTINCT ON (c.attnum) c.attname::text, pg_catalog.format_type(b.typ, -1), b.typ, CASE WHEN y.typcategory = 'A' THEN y.typelem ELSE 0 END,
-  b.mod, pg_catalog.format_type(c.atttypid, c.atttypmod), c.attnotnull, c.atthasdef, c.ident, c.always, c.gen, y.typcategory = 'S',
+  b.mod, pg_catalog.format_type(c.atttypid, c.atttypmod), c.attnotnull, c.atthasdef, c.ident, c.always, c.counter, c.gen, y.typcategory = 'S',
   c.loose OR y.typname IN ('citext', 'bpchar')
 FROM cols c JOIN base b USING (attnum) JOIN pg_catalog.pg_type y ON y.oid = b.typ ORDER BY c.attnum, b.depth DESC`
 	rows, err := tx.Query(ctx, sql, t.oid)
@@ -138,7 +141,7 @@ FROM cols c JOIN base b USING (attnum) JOIN pg_catalog.pg_type y ON y.oid = b.ty
 	}
 	t.order, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (*column, error) {
 		c := &column{}
-		return c, r.Scan(&c.name, &c.typ, &c.oid, &c.elem, &c.mod, &c.shown, &c.notNull, &c.hasDefault, &c.identity, &c.always, &c.generated, &c.text, &c.folds)
+		return c, r.Scan(&c.name, &c.typ, &c.oid, &c.elem, &c.mod, &c.shown, &c.notNull, &c.hasDefault, &c.identity, &c.always, &c.counter, &c.generated, &c.text, &c.folds)
 	})
 	for _, c := range t.order {
 		t.columns[c.name] = c

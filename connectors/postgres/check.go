@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -128,10 +129,22 @@ func keyNote(p *plan) (note string) {
 			note += fmt.Sprintf("; the column %s (%s) takes texts for the same that are written differently: a key in another spelling than its row is refused", c.name, c.shown)
 		}
 	}
+	for _, c := range p.table.order {
+		if most := counts()[c.typ]; c.counter && most > 0 && p.index != nil && !slices.Contains(p.key, c) {
+			note += fmt.Sprintf("; unless records give it, the column %s (%s) draws a number with every write, also of a row that is there already, and has none left after %d: make it bigint", c.name, c.typ, most)
+		}
+	}
 	if p.table.secured {
 		note += "; row-level security holds for this role: rows that it hides or refuses become dead letters"
 	}
 	return note
+}
+
+// counts are the types of columns whose numbers can run out, with their last one. An upsert draws the default of a
+// new row before it knows whether there is one, and a number that was drawn does not come back.
+// https://www.postgresql.org/docs/current/functions-sequence.html
+func counts() map[string]int64 {
+	return map[string]int64{"smallint": math.MaxInt16, "integer": math.MaxInt32}
 }
 
 // partial looks whether records may lie outside a unique index that does not hold for all rows.
