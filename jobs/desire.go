@@ -2,13 +2,15 @@ package jobs
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"syncd/connectors"
 )
 
-// desire makes a pair the desired state of its row, if the key is its source's to take.
+// desire makes a pair the desired state of its row, if the key is its source's to
+// take. A record lets go of the key that it had in the same transaction, so a key
+// that was refused to it before, or was not its own, is opened whatever the content
+// and the version, and also when a person had given the row up.
 func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	hash := HashBody(p.Body)
 	row := a.rows[p.Key]
@@ -28,7 +30,7 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	}
 	before, owner := row.Desired, row.SourceID
 	row.SourceID = it.SourceID
-	same := !row.Gone && bytes.Equal(row.Hash, hash)
+	same := !row.Gone && bytes.Equal(row.Hash, hash) && row.Reason != ReasonRenamed && owner == it.SourceID
 	row.take(stamp, it)
 	if it.Log && stamp.Version == 0 && !same {
 		row.ReadAt = stamp.Observed // what is new in a log without versions shows by its content alone
@@ -36,7 +38,7 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	same = a.stays(row) && same
 	if same && !it.Refresh && !row.heals(before, a.now) {
 		a.sum.Unchanged++
-		if before.Version != row.Desired.Version || owner != row.SourceID || a.flow.MaxAge > 0 {
+		if before.Version != row.Desired.Version || a.flow.MaxAge > 0 {
 			a.patches[p.Key] = true
 		}
 		return nil
@@ -84,8 +86,6 @@ func (r *Row) heals(before connectors.Stamp, now time.Time) bool {
 	switch r.Reason {
 	case ReasonExpired:
 		return r.Desired.Observed.After(before.Observed)
-	case ReasonRenamed:
-		return false
 	default:
 		return r.Desired.Version > before.Version || r.Desired.Epoch > before.Epoch
 	}
@@ -157,10 +157,14 @@ func (a *admission) vanish(key string, it *Item, stamp connectors.Stamp) error {
 	if err != nil || promoted {
 		return err
 	}
+	refused := row.Reason == ReasonRenamed // nothing was ever written here for this record
 	if !it.Gone && a.flow.OnVanish == "keep" {
+		if refused {
+			row.close(ReasonSuperseded)
+		}
 		return nil
 	}
-	if it.Gone && it.Refresh {
+	if it.Gone && it.Refresh && !refused {
 		there, err := a.mayStand(row)
 		if err != nil {
 			return err
@@ -269,9 +273,6 @@ func (a *admission) rename(it *Item, src *SourceRecord, stamp connectors.Stamp, 
 		return renameNone, nil
 	}
 	old, next := a.rows[own[0]], a.rows[keys[0]]
-	if slices.Contains(src.Keys, keys[0]) && (next == nil || next.Reason != ReasonRenamed) {
-		return renameNone, nil
-	}
 	there, err := a.mayStand(old)
 	if err != nil || !there || a.flow.OnRename == "recreate" {
 		return renameNone, err
@@ -355,7 +356,7 @@ func (a *admission) moveKey(old *Row, it *Item) error {
 		}
 	}
 	next.SourceID, next.RenamedFrom = it.SourceID, stands.Key
-	next.Reason = ReasonNone
+	next.Reason, next.Hash = ReasonNone, nil // whatever the row was before, desire opens it
 	next.AppliedGeneration, next.AppliedHash, next.AppliedAt = old.AppliedGeneration, nil, old.AppliedAt
 	next.AppliedGone = old.AppliedGone
 	next.UnresolvedAt = old.UnresolvedAt

@@ -14,7 +14,7 @@ import (
 // engine on a fresh place for this test alone, which tells the time by now.
 func Journal(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.Engine) {
 	for _, group := range [][]rule{admissionRules, keyRules, outcomeRules, doubtRules, ageRules, operatorRules,
-		handedKeyRules, hostileRules, readingRules, waitRules, bindingRules} {
+		handedKeyRules, editedRules, hostileRules, readingRules, waitRules, bindingRules} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
@@ -124,7 +124,7 @@ func (b *bench) apply() *jobs.Job {
 
 func (b *bench) row(key string) *jobs.Row {
 	b.Helper()
-	d, ok, err := b.journal.Get(context.Background(), jobs.RowID{Flow: "orders", Key: key})
+	d, ok, err := b.journal.Get(context.Background(), jobs.RowID{Flow: b.flow.Name, Key: key})
 	if err != nil || !ok {
 		b.Fatalf("row %s: found %v, %v", key, ok, err)
 	}
@@ -133,7 +133,7 @@ func (b *bench) row(key string) *jobs.Row {
 
 func (b *bench) link(key string) string {
 	b.Helper()
-	d, _, err := b.journal.Get(context.Background(), jobs.RowID{Flow: "orders", Key: key})
+	d, _, err := b.journal.Get(context.Background(), jobs.RowID{Flow: b.flow.Name, Key: key})
 	if err != nil {
 		b.Fatal(err)
 	}
