@@ -51,6 +51,11 @@ func (l *lane) apply(hard context.Context, u unit) []jobs.Settlement {
 
 // write has the strategy write jobs and tells the breaker what came of it.
 func (l *lane) write(ctx context.Context, f *jobs.Flow, js []*jobs.Job) []connectors.Outcome {
+	try, err := l.client.try()
+	if err != nil {
+		return all(len(js), connectors.Fail(connectors.Paused, "suspended", "%s", err))
+	}
+	defer try.end()
 	call, err := l.client.breaker.Allow()
 	if err != nil {
 		return all(len(js), connectors.Fail(connectors.Paused, "breaker", "%s", err))
@@ -58,6 +63,7 @@ func (l *lane) write(ctx context.Context, f *jobs.Flow, js []*jobs.Job) []connec
 	res := breaker.Result{Verdict: breaker.Failure, Err: "panic"}
 	defer func() { call.Done(res) }()
 	out := l.safely(ctx, f, js)
+	try.answer(ctx, out...)
 	res = l.judge(js, out)
 	if res.Verdict == breaker.Success {
 		l.client.lives()

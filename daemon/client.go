@@ -26,6 +26,8 @@ type client struct {
 	observer Observer
 	log      *slog.Logger
 	now      func() time.Time
+	redact   func(string) string
+	probation
 
 	// served is when the client last proved to be alive, in Unix microseconds of the
 	// journal's time, with which it is compared; 0 never.
@@ -33,16 +35,13 @@ type client struct {
 	inFlight atomic.Int64
 }
 
-// errClosed says that a client's breaker is open.
-var errClosed = errors.New("the client's breaker is open")
-
-// suspension is how long refused credentials keep a client from being called
-// before one probe.
-const suspension = 5 * time.Minute
+// errClosed says that a client may not be called now: its breaker is open, or its
+// credentials are being tried by one call.
+var errClosed = errors.New("the client may not be called now")
 
 // open opens a client as planned, with the pause that was stored for it.
 func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientState, baseDir string) (*client, error) {
-	c := &client{name: cp.Name, plan: cp, observer: d.opts.Observer, log: d.log.With("client", cp.Name), now: d.journal.Now}
+	c := &client{name: cp.Name, plan: cp, observer: d.opts.Observer, log: d.log.With("client", cp.Name), now: d.journal.Now, redact: d.opts.Redact}
 	gate, err := ratelimit.NewGate(cp.Name, cp.Gate, watched{d.journal, d.opts.Observer}, d.journal.Now, nil, d.log)
 	if err != nil {
 		return nil, err
@@ -59,7 +58,10 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientS
 	})
 	for _, s := range stored {
 		switch {
-		case s.Client != cp.Name || !s.PausedUntil.After(d.journal.Now()):
+		case s.Client != cp.Name:
+		case s.Reason == ratelimit.ReasonSuspended:
+			c.retry(ctx, d.journal, s)
+		case !s.PausedUntil.After(d.journal.Now()):
 		case s.Reason == ratelimit.ReasonBreaker:
 			c.breaker.Restore(true, s.PausedUntil, s.Evidence)
 		default:
@@ -104,16 +106,24 @@ func (w watched) SavePause(ctx context.Context, client string, p ratelimit.Pause
 	return w.j.SavePause(ctx, client, p)
 }
 
-// open waits until the client's gate is open and its breaker may let something through.
+// open waits until the client's gate is open, nobody else tries its credentials,
+// and its breaker may let something through.
 func (c *client) open(ctx context.Context) error {
 	for {
 		now := c.now()
 		changed := c.gate.Changed()
 		st := c.gate.State(now)
-		if st.Open {
+		if !st.Open {
+			if err := wait(ctx, st.Pause.Until.Sub(now), changed); err != nil {
+				return err
+			}
+			continue
+		}
+		over := c.tried()
+		if over == nil {
 			break
 		}
-		if err := wait(ctx, st.Pause.Until.Sub(now), changed); err != nil {
+		if err := wait(ctx, time.Minute, over); err != nil {
 			return err
 		}
 	}
@@ -142,6 +152,11 @@ func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 // answer, also one that refuses, proves that the client is alive. records names
 // the records that it is about, none for a page.
 func (c *client) read(ctx context.Context, fn func() error, records ...string) (err error) {
+	try, err := c.try()
+	if err != nil {
+		return err
+	}
+	defer try.end()
 	call, err := c.breaker.Allow()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errClosed, err)
@@ -149,6 +164,7 @@ func (c *client) read(ctx context.Context, fn func() error, records ...string) (
 	res := breaker.Result{Verdict: breaker.Failure, Records: records, Err: "panic"}
 	defer func() { call.Done(res) }()
 	err = fn()
+	try.answer(ctx, outcomeOf(err))
 	res = breaker.Result{Verdict: verdictOf(err), Records: records}
 	if err != nil {
 		res.Err = err.Error()
@@ -157,6 +173,19 @@ func (c *client) read(ctx context.Context, fn func() error, records ...string) (
 		c.lives()
 	}
 	return err
+}
+
+// outcomeOf is what an error says of the call; a call without one was answered well.
+func outcomeOf(err error) connectors.Outcome {
+	var e *connectors.Error
+	switch {
+	case err == nil:
+		return connectors.Outcome{Class: connectors.Unchanged}
+	case errors.As(err, &e):
+		return e.Outcome
+	default:
+		return connectors.Outcome{}
+	}
 }
 
 func verdictOf(err error) breaker.Verdict {
@@ -197,17 +226,6 @@ func (c *client) lastServed() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()
-}
-
-// suspend closes the gate after refused credentials; one probe follows.
-func (c *client) suspend(ctx context.Context, code string) {
-	if !c.gate.State(c.now()).Open {
-		return
-	}
-	c.log.Error("the credentials are refused; the client is suspended, its jobs keep their attempts", "code", code, "probe_in", suspension)
-	if err := c.gate.Suspend(ctx, ratelimit.ReasonSuspended, "credentials refused: "+code, suspension); err != nil {
-		c.log.Error("storing the suspension failed", "error", err)
-	}
 }
 
 // throttled closes the gate after a refusal for quota that came in a form that

@@ -102,9 +102,13 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if !l.thin(soft) {
 		return false
 	}
+	probing := l.client.onProbation()
+	if probing && l.underWay() > 0 {
+		return l.rest(soft, time.Second)
+	}
 	free := cap(l.slots) - len(l.slots)
 	limit := min(free*l.batch, mostClaimed)
-	if l.client.breaker.State().State != breaker.Closed {
+	if probing || l.client.breaker.State().State != breaker.Closed {
 		limit = 1 // a probe
 	}
 	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.client.name, Limit: limit, Flows: l.flows,

@@ -408,7 +408,7 @@ func TestPausedErrorSaysWhyAndUntilWhen(t *testing.T) {
 	}{
 		{"throttled", Pause{Until: end, Reason: ReasonThrottled, Evidence: "429 Retry-After: 60 at 2026-11-29T10:00:00Z"},
 			`client "shop" is paused (throttled) until 2026-11-29T10:01:00Z: 429 Retry-After: 60 at 2026-11-29T10:00:00Z`},
-		{"open-ended", Pause{Until: Forever(), Reason: ReasonOperator}, `client "shop" is paused (operator) until someone resumes it`},
+		{"open-ended", Pause{Until: Forever(), Reason: ReasonOperator}, `client "shop" is paused (operator)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

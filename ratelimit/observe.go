@@ -152,14 +152,16 @@ func (g *Gate) Suspend(ctx context.Context, reason, evidence string, d time.Dura
 	return g.save(ctx)
 }
 
-// Resume ends any pause, whoever set it, and forgets the strikes. by names who
-// wished so, for the log. An error means that the client is open but that the
+// Resume ends any pause, whoever set it, and forgets the strikes; one that is over
+// is taken out of the store, too. by names who wished so, for the log. An error means that the client is open but that the
 // store may still say otherwise.
 func (g *Gate) Resume(ctx context.Context, by string) error {
 	g.mu.Lock()
 	if now := g.now(); g.pause.Active(now) {
 		g.log.Info("client resumed", "by", by, "reason", g.pause.Reason, "since", g.pause.Since)
 		g.strikes = 0
+		g.set(Pause{}, now)
+	} else if g.pause != (Pause{}) {
 		g.set(Pause{}, now)
 	}
 	g.mu.Unlock()

@@ -53,11 +53,10 @@ type PausedError struct {
 }
 
 func (e *PausedError) Error() string {
-	until := "until someone resumes it"
+	s := fmt.Sprintf("client %q is paused (%s)", e.Client, e.Pause.Reason)
 	if !e.Pause.OpenEnded() {
-		until = "until " + e.Pause.Until.UTC().Format(time.RFC3339)
+		s += " until " + e.Pause.Until.UTC().Format(time.RFC3339)
 	}
-	s := fmt.Sprintf("client %q is paused (%s) %s", e.Client, e.Pause.Reason, until)
 	if e.Pause.Evidence != "" {
 		s += ": " + e.Pause.Evidence
 	}

@@ -151,7 +151,7 @@ func (l *liveCheck) add(c *liveClient, f connectors.Finding) {
 		lf.Text = f.Note
 	}
 	if s := c.gate.State(utcNow()); !s.Open && f.Unreachable {
-		lf.Text = "could not be checked now: the client is paused until someone resumes it"
+		lf.Text = "could not be checked now: the client is paused"
 		if !s.Pause.OpenEnded() {
 			lf.PausedUntil = s.Pause.Until.UTC().Format(time.RFC3339)
 			lf.Text = "could not be checked now: the client is paused until " + lf.PausedUntil

@@ -83,16 +83,29 @@ type pauseStatus struct {
 	Evidence string    `json:"evidence,omitempty"`
 }
 
+// suspended says of a client whose credentials were refused what happens next.
+func (p *pauseStatus) suspended(now time.Time) string {
+	switch {
+	case p == nil || p.Reason != ratelimit.ReasonSuspended:
+		return ""
+	case !p.Until.After(now):
+		return "its credentials were refused; the next call tries them, and no other is made before that is answered"
+	default:
+		return "its credentials were refused; one call tries them at " + p.Until.Format(time.RFC3339) +
+			", or at once after a reload or a restart: mend them, then reload (SIGHUP), or restart where systemd hands them over"
+	}
+}
+
 func (a *app) statusCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show flows, clients and jobs at a glance",
 		Long: `status reads the journal and shows where every flow and client stands. It exits
 with 1 when something needs a person: dead letters, a client that is suspended
-or that a person paused, a source that cannot be read, colliding records, records
-that wait for each other in a circle, a journal that warns of itself, a
-daemon that does not answer on its listen address, a flow that is not as its
-records were made, jobs of a flow that is not configured.`,
+because its credentials are refused, a source that cannot be read, colliding
+records, records that wait for each other in a circle, a journal that warns of
+itself, a daemon that does not answer on its listen address, a flow that is not as
+its records were made, jobs of a flow that is not configured.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}
@@ -174,7 +187,7 @@ func (s *statusJSON) finding() bool {
 	}
 	// Quotas and outages end by themselves.
 	return slices.ContainsFunc(s.Clients, func(c clientStatus) bool {
-		return c.Paused != nil && (c.Paused.Reason == ratelimit.ReasonSuspended || c.Paused.Reason == ratelimit.ReasonOperator)
+		return c.Paused != nil && c.Paused.Until.After(s.At) && (c.Paused.Reason == ratelimit.ReasonSuspended || c.Paused.Reason == ratelimit.ReasonOperator)
 	})
 }
 
@@ -247,7 +260,8 @@ func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
 	for name := range c.Clients {
 		cs := clientStatus{Client: name, Running: o.Running[name]}
 		s.Totals.Running += int64(cs.Running)
-		if st := stored[name]; st.PausedUntil.After(o.At) {
+		// A suspension stands until a call was answered, also after its time.
+		if st := stored[name]; st.PausedUntil.After(o.At) || st.Reason == ratelimit.ReasonSuspended {
 			cs.Paused = &pauseStatus{Reason: st.Reason, Since: st.Since, Until: st.PausedUntil, Evidence: st.Evidence}
 		}
 		s.Clients = append(s.Clients, cs)
@@ -319,6 +333,9 @@ func (s *statusJSON) print(w io.Writer) error {
 		gate, until, evidence := "open", "-", "-"
 		if p := c.Paused; p != nil {
 			gate, until, evidence = "paused ("+p.Reason+")", p.Until.Format(time.RFC3339), dash(clean(p.Evidence))
+			if !p.Until.After(s.At) {
+				until = "the next call"
+			}
 		}
 		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", c.Client, c.Running, gate, until, evidence)
 	}
@@ -328,6 +345,11 @@ func (s *statusJSON) print(w io.Writer) error {
 	for _, f := range s.Flows {
 		if f.Failing != nil {
 			fmt.Fprintf(w, "\n%s\n", clean(f.Failing.text(f.Flow, s.At)))
+		}
+	}
+	for _, c := range s.Clients {
+		if text := c.Paused.suspended(s.At); text != "" {
+			fmt.Fprintf(w, "\nsuspended: client %s: %s\n", clean(c.Client), text)
 		}
 	}
 	for _, c := range s.Circles {

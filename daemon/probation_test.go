@@ -1,0 +1,188 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"syncd/connectors"
+	"syncd/internal/faketarget"
+	"syncd/jobs"
+	"syncd/ratelimit"
+)
+
+// doorman stands before a client: each call takes a second, and is refused while
+// the credentials are bad.
+type doorman struct {
+	mu    sync.Mutex
+	good  bool
+	calls int
+}
+
+func (d *doorman) admits(ctx context.Context) connectors.Outcome {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return connectors.Fail(connectors.Unknown, "canceled", "cut off")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls++
+	if d.good {
+		return connectors.Outcome{}
+	}
+	return connectors.Outcome{Class: connectors.Auth, Code: "http_401"}
+}
+
+func (d *doorman) called() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
+}
+
+func (d *doorman) mend() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.good = true
+}
+
+type guardedEntity struct {
+	*faketarget.Entity
+	*doorman
+}
+
+func (g guardedEntity) Create(ctx context.Context, w connectors.Write) connectors.Outcome {
+	if o := g.admits(ctx); o.Class != "" {
+		return o
+	}
+	return g.Entity.Create(ctx, w)
+}
+
+type guardedSettings struct {
+	*settings
+	*doorman
+}
+
+func (g guardedSettings) Open(context.Context, connectors.Env) (connectors.Instance, error) {
+	return g, nil
+}
+func (g guardedSettings) Source() connectors.Source { return g }
+func (g guardedSettings) Pull(ctx context.Context, req connectors.PullRequest) (connectors.Page, error) {
+	if o := g.admits(ctx); o.Class != "" {
+		return connectors.Page{}, &connectors.Error{Outcome: o}
+	}
+	return g.shop.Pull(ctx, req)
+}
+func (g guardedSettings) Fetch(ctx context.Context, stream, id string) (connectors.Event, error) {
+	return g.shop.Fetch(ctx, stream, id)
+}
+
+// guard puts a doorman before the ERP or the shop, and gives both much to do.
+func (w *world) guard(client string) *doorman {
+	d := &doorman{}
+	for i := range 20 {
+		w.shop.put(fmt.Sprint(i), 1, fmt.Sprintf(`{"key":"K%d"}`, i))
+	}
+	if client == "erp" {
+		w.plan.Clients["erp"].Settings.(*settings).entities["order"] = guardedEntity{w.orders, d}
+		return d
+	}
+	for _, name := range []string{"second", "third"} {
+		w.plan.Flows[name] = w.flow(name, "party", `.`, `.key`)
+	}
+	w.plan.Clients["shop"].Settings = guardedSettings{w.plan.Clients["shop"].Settings.(*settings), d}
+	return d
+}
+
+func (w *world) stored(client string) jobs.ClientState {
+	w.Helper()
+	cs, err := w.journal.Clients(context.Background())
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, c := range cs {
+		if c.Client == client {
+			return c
+		}
+	}
+	return jobs.ClientState{}
+}
+
+func TestRefusedCredentialsAreTriedByOneCallAtEachStartAndReload(t *testing.T) {
+	for _, client := range []string{"erp", "shop"} {
+		t.Run(client, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				door := w.guard(client)
+				w.start()
+				w.pass(20 * time.Second)
+				before := door.called()
+				again := map[string]func(){
+					"a start":      func() { w.end(); w.start() },
+					"a reload":     func() { w.reload <- Reload{Plan: w.plan} },
+					"five minutes": func() { w.pass(5 * time.Minute) },
+				}
+				for range 2 {
+					for what, happens := range again {
+						happens()
+						w.pass(20 * time.Second)
+						if n := door.called() - before; n != 1 {
+							t.Fatalf("%d calls with refused credentials after %s, want 1", n, what)
+						}
+						before = door.called()
+						if s := w.stored(client); s.Reason != ratelimit.ReasonSuspended || !s.PausedUntil.After(w.journal.Now()) {
+							t.Fatalf("after %s the journal has %+v, want the suspension", what, s)
+						}
+					}
+				}
+				door.mend()
+				w.reload <- Reload{Plan: w.plan}
+				w.pass(30 * time.Second)
+				if n := w.orders.Len(); n != 20 {
+					t.Errorf("%d records half a minute after the credentials were mended, want 20", n)
+				}
+				if s := w.stored(client); s.Reason != "" {
+					t.Errorf("the journal still has %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestCredentialsNotTriedBeforeAStopAreTriedByOneCallAfterIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		door := w.guard("erp")
+		w.start()
+		w.pass(20 * time.Second)
+		before := door.called()
+		w.end()
+		// Nothing calls the ERP in this run, which opens the gate all the same.
+		flow := w.plan.Flows["orders"]
+		delete(w.plan.Flows, "orders")
+		w.start()
+		w.pass(10 * time.Minute)
+		w.end()
+		w.plan.Flows["orders"] = flow
+		w.start()
+		w.pass(time.Minute)
+		if n := door.called() - before; n != 1 {
+			t.Errorf("%d calls, want 1", n)
+		}
+	})
+}
+
+func TestLaneIsWideAgainOnceTheCredentialsAreGood(t *testing.T) {
+	inWorld(t, func(w *world) {
+		door := w.guard("erp")
+		w.start()
+		w.pass(20 * time.Second)
+		door.mend()
+		w.end()
+		w.start()
+		w.pass(8 * time.Second) // one call of a second, then four at a time
+		if n := w.orders.Len(); n != 20 {
+			t.Errorf("%d records, want 20", n)
+		}
+	})
+}
