@@ -141,19 +141,30 @@ func (c checker) retry(f *Flow, r *field.Report) {
 
 // shared refuses flows that write to one entity without saying that they mean the same records.
 func (c checker) shared(r *field.Report) {
-	first := map[string]string{}
+	first, remover := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Flows)) {
 		f := c.Flows[name]
 		if f.To.Client == "" || f.To.Entity == "" {
 			continue
 		}
 		target := fmt.Sprintf("%q %q", f.To.Client, f.To.Entity)
+		if f.To.OnDelete != "ignore" {
+			if other, ok := remover[target]; ok {
+				r.At(name, "to", "on_delete").Errorf("flow %s removes records of entity %s of client %s too, and neither knows whether the other still has a record; say on_delete: ignore in all of them but one", other, f.To.Entity, f.To.Client)
+			} else {
+				remover[target] = name
+			}
+		}
 		other, ok := first[target]
 		if !ok {
 			first[target] = name
 			continue
 		}
 		o := c.Flows[other]
+		if f.To.Info.Guarded {
+			r.At(name, "to", "entity").Errorf("flow %s also writes to entity %s of client %s, which keeps one version of a record, so that each would take the other's states for older ones; give each flow an entity with a version of its own", other, f.To.Entity, f.To.Client)
+			continue
+		}
 		switch {
 		case f.Identity == o.Identity && f.Identity != "":
 		case f.Identity == "" && o.Identity == "":

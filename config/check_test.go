@@ -84,6 +84,43 @@ func TestFlowsToOneEntityMustNameTheSameIdentity(t *testing.T) {
 	}
 }
 
+func TestFlowsToOneEntityNeitherRemoveNorShadowEachOthersRecords(t *testing.T) {
+	flows := func(tables, to1, to2 string) string {
+		i := strings.Index(minimal, "flows:")
+		return strings.Replace(minimal[:i], "database: erp", "database: erp, "+tables, 1) + `flows:
+  a:
+    from: {client: shop, stream: products, start: all}
+    to: {client: erp, on_existing: adopt, ` + to1 + `}
+    key: .name
+    map: .
+    identity: name
+  b:
+    from: {client: shop, stream: products, start: all}
+    to: {client: erp, on_existing: adopt, ` + to2 + `}
+    key: .name
+    map: .
+    identity: name
+`
+	}
+	party := "entity: party, strategy: lookup"
+	for _, c := range []struct{ name, text, want string }{
+		{"none removes", flows("", party, party), ""},
+		{"one removes", flows("", party, party+", on_delete: archive"), ""},
+		{"both remove", flows("", party+", on_delete: archive", party+", on_delete: archive"),
+			"flows.b.to.on_delete: flow a removes records of entity party of client erp too, and neither knows whether the other still has a record; say on_delete: ignore in all of them but one"},
+		{"one version for both", flows("tables: {guarded: {}}", "entity: guarded, strategy: natural_key", "entity: guarded, strategy: natural_key"),
+			"flows.b.to.entity: flow a also writes to entity guarded of client erp, which keeps one version of a record, so that each would take the other's states for older ones; give each flow an entity with a version of its own"},
+		{"a version for each", flows("tables: {guarded: {}, other: {}}", "entity: guarded, strategy: natural_key", "entity: other, strategy: natural_key"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := problems(t, c.text)
+			if c.want == "" && got != "" || !strings.HasSuffix(got, c.want) || strings.Contains(got, "\n") {
+				t.Errorf("\n got: %s\nwant: %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestNamesOfFlowsAndClients(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"a": true, "0": true, "shop.example.com": true, "a-b_c.d": true, strings.Repeat("a", 63): true,

@@ -73,7 +73,7 @@ func (e *erp) Entities() []connectors.EntityInfo {
 			{Strategy: connectors.NaturalKey, Field: "number"}}},
 	}
 	for name := range e.Tables {
-		es = append(es, connectors.EntityInfo{Name: name, Strategies: []connectors.StrategyInfo{{Strategy: connectors.NaturalKey}}})
+		es = append(es, connectors.EntityInfo{Name: name, Guarded: name == "guarded", Strategies: []connectors.StrategyInfo{{Strategy: connectors.NaturalKey}}})
 	}
 	return es
 }

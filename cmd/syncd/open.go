@@ -180,7 +180,6 @@ var authorization = regexp.MustCompile(`(?i)\b(basic|bearer) +[A-Za-z0-9._~+/=-]
 
 // cut takes every secret out of a text.
 func (s *secrets) cut(text string) string {
-	text = authorization.ReplaceAllString(text, "$1 [secret]")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.configs {
@@ -189,5 +188,7 @@ func (s *secrets) cut(text string) string {
 	if s.fetched != nil {
 		text = s.fetched.Redact(text)
 	}
-	return text
+	// Last: it ends where a token should, and what it left of a stranger one would no
+	// longer be known as a secret.
+	return authorization.ReplaceAllString(text, "$1 [secret]")
 }

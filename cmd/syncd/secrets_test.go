@@ -172,6 +172,7 @@ func showsNothing(t *testing.T, format string) {
 		secret[name+", as digits"] = fmt.Sprintf("%x", value)
 		secret[name+", as digits in an address"] = strings.ReplaceAll(fmt.Sprintf("% x", value), " ", "%")
 	}
+	secret["end of the token"] = `q'1&<` // behind what a token is thought to be made of
 	write(t, w.dir, "syncd.yaml", strings.NewReplacer("ADDRESS", w.addr, "API", api.URL, "FORMAT", format).Replace(secretsConfig))
 
 	seen := map[string]string{}
