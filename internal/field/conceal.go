@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,24 +21,82 @@ type needle struct {
 	text string
 	// within says that it stands inside a longer word of base64, which is hidden as a whole.
 	within bool
+	// open is how many bytes at its beginning are no secret: scheme, user and host of an address. A text that was cut off within
+	// them shows nothing.
+	open int
 }
 
-// Conceal has a value cut out of all later problems, and of what Redact is given, however it is written there.
+// plainWords are values that references often give and that are no secrets, or such bad ones that cutting them out of every text
+// would tear the text apart and tell what they are.
+var plainWords = []string{
+	"postgres", "postgresql", "mysql", "sqlite", "database", "password", "secret", "username", "localhost", "disable", "prefer", "require",
+	"verify-ca", "verify-full", "public", "private", "default", "production", "staging", "development", "example", "journal", "client", "syncd",
+}
+
+// secretName is a parameter of an address whose value lets in.
+var secretName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|sign?(ature)?$|^auth`)
+
+// Conceal has a value cut out of all later problems, and of what Redact is given, however it is written there. Of an address only what
+// may be secret is: the password, and the address as a whole when it has more than scheme, user and host.
 func (r *Resolver) Conceal(value string) {
-	if len(value) < minConcealed || slices.ContainsFunc(r.needles, func(n needle) bool { return n.text == value && !n.within }) {
+	open := 0
+	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
+		password, has := u.User.Password()
+		user := u.User.Username()
+		web := u.Scheme == "https" || u.Scheme == "http"
+		for name, values := range u.Query() {
+			if secretName.MatchString(name) {
+				for _, v := range values {
+					r.conceal(v, 0)
+				}
+			}
+		}
+		switch {
+		case has && password != "":
+			r.conceal(password, 0)
+			if web {
+				r.conceal(user, 0) // it is often half of a pair of keys
+			}
+			if raw, ok := rawPassword(value); ok {
+				open = len(raw)
+			}
+		case user != "" && web:
+			r.conceal(user, 0) // a token in the user's place
+			open = len(u.Scheme + "://")
+		case u.RawQuery == "" && u.Fragment == "" && (strings.Trim(u.Path, "/") == "" || !web):
+			return // a place, and who is there
+		default: // a path or a parameter may be what lets in
+			open = len(value) - len(strings.TrimPrefix(value[len(u.Scheme+"://"):], u.Host)) + 1
+		}
+	}
+	r.conceal(value, open)
+}
+
+// rawPassword is what stands before the password in an address.
+func rawPassword(value string) (before string, ok bool) {
+	i := strings.Index(value, "://")
+	if i < 0 {
+		return "", false
+	}
+	j := strings.IndexByte(value[i+3:], ':')
+	if j < 0 {
+		return "", false
+	}
+	return value[:i+3+j+1], true
+}
+
+// conceal remembers one text, the first open bytes of which are no secret.
+func (r *Resolver) conceal(value string, open int) {
+	if len(value) < minConcealed || slices.Contains(plainWords, strings.ToLower(value)) ||
+		slices.ContainsFunc(r.needles, func(n needle) bool { return n.text == value && !n.within }) {
 		return
 	}
 	digits := hex.EncodeToString([]byte(value))
-	r.needles = append(r.needles, needle{text: value}, needle{text: digits}, needle{text: strings.ToUpper(digits)})
+	r.needles = append(r.needles, needle{text: value, open: open}, needle{text: digits, open: 2 * open}, needle{text: strings.ToUpper(digits), open: 2 * open})
 	for _, part := range base64Parts(value) {
-		r.needles = append(r.needles, needle{part, true})
+		r.needles = append(r.needles, needle{text: part, within: true, open: (open*4 + 2) / 3})
 	}
 	slices.SortStableFunc(r.needles, func(a, b needle) int { return cmp.Compare(len(b.text), len(a.text)) })
-	if u, err := url.Parse(value); err == nil && u.User != nil {
-		if password, ok := u.User.Password(); ok {
-			r.Conceal(password)
-		}
-	}
 }
 
 // base64Parts are the parts of a value's base64 that do not depend on what stands before and behind it in what is encoded, for
@@ -110,11 +169,29 @@ func (n needle) in(text string, ends []span) (found []span) {
 		at = s.to
 	}
 	for _, end := range ends {
-		if size := overlap(text[:end.from], n.text); size >= minCutOff {
+		if size := overlap(text[:end.from], n.text); size >= minCutOff && size > n.open && !n.word(size) {
 			found = append(found, n.whole(text, span{end.from - size, end.to}))
 		}
 	}
 	return found
+}
+
+// mostWord bounds a plain word.
+const mostWord = 12
+
+// word reports whether the first size bytes of the needle are a plain word by themselves, with which any text may end: of
+// "database-2024", "database".
+func (n needle) word(size int) bool {
+	small := func(c byte) bool { return c >= 'a' && c <= 'z' }
+	if size > mostWord || small(n.text[size]|0x20) {
+		return false
+	}
+	for i := range size {
+		if !small(n.text[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // whole is the word of base64 that a part of it stands in.

@@ -207,3 +207,36 @@ func BenchmarkRedact(b *testing.B) {
 		})
 	}
 }
+
+func TestOfAnAddressOnlyWhatIsSecretIsCutOut(t *testing.T) {
+	for _, c := range []struct{ value, text, want string }{
+		{"postgres://syncd:hunter2-hunter2@db.example.com:5432/stock", "write sqlite:PATH, or a mapping with postgres", ""},
+		{"postgres://syncd:hunter2-hunter2@db.example.com:5432/stock", "connect to db.example.com:5432, database stock, as syncd: refused by postgres://syncd", ""},
+		{"postgres://syncd:hunter2-hunter2@db.example.com:5432/stock", "the password hunter2-hunter2 is wrong", "the password [secret] is wrong"},
+		{"postgres://syncd:hunter2-hunter2@db.example.com:5432/stock", "dial postgres://syncd:hunter2-hunter2@db.example.com:5432/stock", "dial [secret]"},
+		{"postgres://syncd:hunter2-hunter2@db.example.com:5432/stock", "dial postgres://syncd:hun…", "dial [secret]…"},
+		{"postgres://syncd@db.example.com/stock", "dial postgres://syncd@db.example.com/stock", ""},
+		{"https://shop.example.com", "GET https://shop.example.com/orders: 404", ""},
+		{"https://shop.example.com/", "GET https://shop.example.com/orders: 404 from https://shop.example.com/", ""},
+		{"https://hooks.example.com/T0/B0/aXbYcZ", "POST https://hooks.example.com/T0/B0/aXbYcZ", "POST [secret]"},
+		{"https://hooks.example.com/T0/B0/aXbYcZ", "no such host: hooks.example.com, in https://hooks.example.com", ""},
+		{"https://hooks.example.com/T0/B0/aXbYcZ", "POST https://hooks.example.com/T0/B…", "POST [secret]…"},
+		{"https://sk_live_abcdef@api.example.com/v1", "user sk_live_abcdef is unknown", "user [secret] is unknown"},
+		{"https://key_1234:s3cr3t-s3cr3t@api.example.com/v1", "key_1234 with s3cr3t-s3cr3t", "[secret] with [secret]"},
+		{"mongodb://db.example.com/x?authSource=admin&password=open-sesame", "open-sesame", "[secret]"},
+		{"postgres", "use postgres or sqlite", ""},
+		{"Disable", "sslmode disable", ""},
+		{"database-2024-x", "cannot reach the database", ""},
+		{"database-2024-x", "database-2024-x and database-20…", "[secret] and [secret]…"},
+		{"abcdefghijklmnop", "it begins with abcdefghij…", "it begins with [secret]…"},
+	} {
+		r := &Resolver{}
+		r.Conceal(c.value)
+		if c.want == "" {
+			c.want = c.text
+		}
+		if got := r.Redact(c.text); got != c.want {
+			t.Errorf("%s makes of %q\n%q, want\n%q", c.value, c.text, got, c.want)
+		}
+	}
+}
