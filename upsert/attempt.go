@@ -75,9 +75,11 @@ func (a *attempt) mayStand() bool {
 // tried reports whether the row was ever tried before, in any generation.
 func (a *attempt) tried() bool { return a.j.Number > 1 }
 
-// renames reports whether the record may still stand under a key that it had before.
+// renames reports whether the record may still stand under a key that it had
+// before. What was begun is ended also when the flow says something else by now:
+// nobody else knows of a record under the old key.
 func (a *attempt) renames() bool {
-	return a.flow.OnRename == "rename" && a.j.RenamedFrom != "" && a.j.RenamedFrom != a.j.Key
+	return a.j.RenamedFrom != "" && a.j.RenamedFrom != a.j.Key
 }
 
 // settledAt is when the earlier writes of a record in doubt have had their effect.
@@ -94,7 +96,7 @@ func (a *attempt) unsettled() bool { return a.j.Unresolved() && a.at.Before(a.se
 // record that holds one; nor for the steps after the fields.
 func (a *attempt) mustWait() bool {
 	guarded := a.info.Guarded && (a.upserts() || a.w.Link != "") && !a.j.Gone && a.advancer == nil &&
-		a.flow.OnDelete != string(connectors.Delete) && a.flow.OnRename != "rename"
+		a.flow.OnDelete != string(connectors.Delete) && a.flow.OnRename != "rename" && !a.renames()
 	return a.unsettled() && !guarded
 }
 
@@ -186,9 +188,9 @@ func ambiguous(entity, key string, found []connectors.Found) connectors.Outcome 
 
 // stale is the outcome for a record that holds a newer version of ours. The
 // comparison is left to the target once the source has begun anew: versions of
-// another epoch say nothing.
+// another epoch say nothing, and one that holds none was not written by us.
 func (a *attempt) stale(f connectors.Found) (connectors.Outcome, bool) {
-	if a.w.Stamp.Epoch != 0 || f.Version <= a.w.Stamp.Version {
+	if a.w.Stamp.Epoch != 0 || f.Version == 0 || f.Version <= a.w.Stamp.Version {
 		return connectors.Outcome{}, false
 	}
 	return connectors.Fail(connectors.Stale, "newer_version", "the target holds version %d, newer than %d", f.Version, a.w.Stamp.Version), true

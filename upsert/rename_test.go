@@ -59,6 +59,20 @@ func TestRecordThatChangesItsKey(t *testing.T) {
 					t.Errorf("the target holds %+v and %+v", w.target.Records("a"), w.target.Records("b"))
 				}
 			})
+			for _, says := range []string{"recreate", "refuse"} {
+				t.Run(fmt.Sprintf("%s/%s, although its flow says %s by now", s, name, says), func(t *testing.T) {
+					w := standing(t, renaming(s), options(s), nil)
+					if !isKnown {
+						delete(w.links, "a")
+					}
+					w.rename("a", "b", v2)
+					w.flow.OnRename, w.flow.OnDelete = says, "ignore"
+					w.run(t.Context(), false, "b")
+					if w.target.Len() != 1 || len(w.target.Records("b")) != 1 || w.target.Records("b")[0].Body != v2 {
+						t.Errorf("the target holds %+v and %+v", w.target.Records("a"), w.target.Records("b"))
+					}
+				})
+			}
 			t.Run(fmt.Sprintf("%s/%s, and is gone before that was written", s, name), func(t *testing.T) {
 				w := standing(t, renaming(s), options(s), nil)
 				if !isKnown {
