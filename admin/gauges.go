@@ -54,7 +54,7 @@ var (
 	ageDesc        = prometheus.NewDesc("syncd_oldest_open_job_age_seconds", "Age of the oldest change that is not in the target yet.", []string{"flow"}, nil)
 	doubtDesc      = prometheus.NewDesc("syncd_unresolved_jobs", "Records with a write in doubt.", []string{"flow"}, nil)
 	contendersDesc = prometheus.NewDesc("syncd_colliding_records", "Source records that claim a key another one owns.", []string{"flow"}, nil)
-	changeDesc     = prometheus.NewDesc("syncd_flow_last_change_timestamp_seconds", "When a page with changes was last admitted.", []string{"flow"}, nil)
+	changeDesc     = prometheus.NewDesc("syncd_flow_last_change_timestamp_seconds", "When reading the flow's source last brought something new or changed; 0 for never.", []string{"flow"}, nil)
 	readDesc       = prometheus.NewDesc("syncd_flow_last_read_timestamp_seconds", "When the flow's source was last read well, to a minute; 0 for never.", []string{"flow"}, nil)
 	failingDesc    = prometheus.NewDesc("syncd_flow_reading_failing_since_timestamp_seconds", "Since when reading the flow's source fails; 0 while it works.", []string{"flow"}, nil)
 	upDesc         = prometheus.NewDesc("syncd_journal_up", "Whether the journal could be read.", nil, nil)

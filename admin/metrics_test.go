@@ -179,7 +179,7 @@ syncd_colliding_records{flow="orders"} 2
 # HELP syncd_due_jobs Open jobs that are due now.
 # TYPE syncd_due_jobs gauge
 syncd_due_jobs{flow="orders"} 1
-# HELP syncd_flow_last_change_timestamp_seconds When a page with changes was last admitted.
+# HELP syncd_flow_last_change_timestamp_seconds When reading the flow's source last brought something new or changed; 0 for never.
 # TYPE syncd_flow_last_change_timestamp_seconds gauge
 syncd_flow_last_change_timestamp_seconds{flow="items"} 0
 syncd_flow_last_change_timestamp_seconds{flow="orders"} 1.79595354e+09

@@ -29,8 +29,10 @@ type Pair struct {
 // Item is one mapped event on its way into the journal.
 type Item struct {
 	// SourceID is the source record; "" for one that has none, with Problem set.
-	SourceID  string
+	SourceID string
+	// Version and Versioned are those of connectors.Event.
 	Version   int64
+	Versioned bool
 	Observed  time.Time
 	ChangedAt time.Time
 	Gone      bool
@@ -44,6 +46,9 @@ type Item struct {
 	// nothing changed.
 	Refresh bool
 }
+
+// hasVersion reports whether the source gave the event a version.
+func (it *Item) hasVersion() bool { return it.Versioned || it.Version != 0 }
 
 // Admission is one page of mapped events, or a part of one.
 type Admission struct {
@@ -113,13 +118,20 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 			return err
 		}
 		sum = a.sum
-		if !ad.Move {
+		news := sum.New+sum.Changed+sum.Gone+sum.Rejected > 0
+		if news {
+			fs.MovedAt = a.now
+		}
+		switch {
+		case ad.Part && news:
+			return tx.SaveFlow(ctx, fs)
+		case !ad.Move:
 			return nil
 		}
 		fs.PageStarts, fs.Suspect = 0, ""
 		fs.ReadAt, fs.Failing = a.now, Failing{}
 		if !cursorsEqual(fs.Cursor, ad.Next) {
-			fs.Cursor, fs.MovedAt = ad.Next, a.now
+			fs.Cursor = ad.Next
 		}
 		return tx.SaveFlow(ctx, fs)
 	})
@@ -369,7 +381,7 @@ func (a *admission) stamp(it *Item, src *SourceRecord, known bool) (connectors.S
 	if !known {
 		return st, false
 	}
-	if st.Version == 0 && st.Epoch == src.Stamp.Epoch {
+	if !it.hasVersion() && st.Epoch == src.Stamp.Epoch {
 		st.Version = src.Stamp.Version
 	}
 	if st.Epoch == src.Stamp.Epoch && src.Gone && !it.Gone && !it.Log {

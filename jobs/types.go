@@ -190,7 +190,7 @@ type FlowState struct {
 	PageStarts int
 	// Suspect is the source id whose mapping was begun alone; "" when none was.
 	Suspect string
-	// MovedAt is when the cursor last moved.
+	// MovedAt is when reading the stream last brought something new or changed.
 	MovedAt time.Time
 	// ReadAt is when the source was last read well, with or without anything new;
 	// while there is nothing new it may lag by ReadingNoted.

@@ -30,7 +30,7 @@ var readingRules = []rule{
 		if _, err := b.journal.Admit(context.Background(), jobs.Admission{Flow: b.flow, Move: true, Next: json.RawMessage(`1`)}); err != nil {
 			b.Fatal(err)
 		}
-		b.reading(jobs.FlowState{Flow: "orders", Cursor: json.RawMessage(`1`), MovedAt: b.at, ReadAt: b.at})
+		b.reading(jobs.FlowState{Flow: "orders", Cursor: json.RawMessage(`1`), ReadAt: b.at})
 	}},
 	{"noting how reading goes moves no cursor and forgets no suspect", func(b *bench) {
 		ctx := context.Background()
@@ -40,11 +40,10 @@ var readingRules = []rule{
 		if _, err := b.journal.BeginPage(ctx, "orders", "{}"); err != nil {
 			b.Fatal(err)
 		}
-		moved := b.at
 		b.pass(time.Minute)
 		b.readFailed("http_503")
 		b.readWell()
-		b.reading(jobs.FlowState{Flow: "orders", Cursor: json.RawMessage(`7`), MovedAt: moved, ReadAt: b.at, PageStarts: 1, Suspect: "{}"})
+		b.reading(jobs.FlowState{Flow: "orders", Cursor: json.RawMessage(`7`), ReadAt: b.at, PageStarts: 1, Suspect: "{}"})
 	}},
 	{"a record that was asked for says nothing of the reading of its stream", func(b *bench) {
 		b.readFailed("http_503")
@@ -52,6 +51,45 @@ var readingRules = []rule{
 		b.pass(time.Minute)
 		b.admit(b.ev("1", 10, "A", "x"))
 		b.reading(jobs.FlowState{Flow: "orders", Failing: jobs.Failing{Since: began, Class: connectors.Transient, Code: "http_503", Message: "no answer"}})
+	}},
+	{"the last change is when reading last brought something, not when the cursor moved", func(b *bench) {
+		at, cursor := time.Time{}, json.RawMessage(nil)
+		page := func(ad jobs.Admission, news bool) {
+			b.Helper()
+			b.pass(time.Minute)
+			ad.Flow, ad.From = b.flow, cursor
+			if _, err := b.journal.Admit(context.Background(), ad); err != nil {
+				b.Fatal(err)
+			}
+			if news {
+				at = b.at
+			}
+			if ad.Move {
+				cursor = ad.Next
+			}
+			fs, err := b.journal.Cursor(context.Background(), "orders")
+			if err != nil {
+				b.Fatal(err)
+			}
+			is(b, "last change", fs.MovedAt, at)
+		}
+		moved := func(next string, items ...jobs.Item) jobs.Admission {
+			return jobs.Admission{Move: true, Next: json.RawMessage(next), Items: items}
+		}
+		gone := b.ev("1", 30, "A", "y")
+		gone.Gone, gone.Pairs = true, nil
+		bad := jobs.Item{SourceID: "2", Version: 10, Observed: b.at, Problem: "no price", Raw: json.RawMessage(`{}`)}
+		page(moved(`1`), false)
+		page(moved(`2`, b.ev("1", 10, "A", "x")), true)
+		page(moved(`3`, b.ev("1", 10, "A", "x")), false) // the next page of a listing that is read again
+		page(moved(`4`), false)
+		page(moved(`4`, b.ev("1", 20, "A", "y")), true) // the cursor stays
+		page(jobs.Admission{Part: true, Items: []jobs.Item{b.ev("3", 10, "C", "x")}}, true)
+		page(moved(`5`, b.ev("3", 10, "C", "x")), false) // the rest of that page
+		page(moved(`6`, bad), true)
+		page(moved(`7`, bad), false)
+		page(moved(`8`, gone), true)
+		page(moved(`9`, gone), false)
 	}},
 	{"a journal that can be written stands a probe", func(b *bench) {
 		if err := b.journal.Probe(context.Background()); err != nil {
