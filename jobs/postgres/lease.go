@@ -28,6 +28,8 @@ const (
 	// leaseMargin is taken off the time for which this process trusts its lease, for
 	// clocks that do not run alike.
 	leaseMargin = 2 * time.Second
+	// lockPatience bounds the wait for the lease's row, behind a pooler too.
+	lockPatience = `SET LOCAL lock_timeout = '5s'`
 )
 
 // lease is the journal's one row that says which daemon has it. Whoever holds the
@@ -51,33 +53,81 @@ func newLease(pool *pgxpool.Pool, q *queries, log *slog.Logger) *lease {
 	return l
 }
 
-// take takes the lease if it is free, has lapsed, or its holder has ended for certain.
+// holding is what the lease's row tells of the daemon that has it.
+type holding struct {
+	process
+	token        string
+	since, until time.Time
+	lapsed       bool
+}
+
+func readHolding(row pgx.Row) (h holding, err error) {
+	err = row.Scan(&h.host, &h.bootID, &h.pidSpace, &h.pid, &h.started, &h.token, &h.since, &h.until, &h.lapsed)
+	if err != nil {
+		err = fmt.Errorf("look at the daemon's lease: %w", err)
+	}
+	return h, err
+}
+
+// inUse is the error for a lease that another daemon has; nil if it is free, has lapsed, or its holder has ended for certain.
+func (h *holding) inUse(me process) error {
+	if h.token == "" || h.lapsed || h.gone(me) {
+		return nil
+	}
+	return fmt.Errorf("%w: process %d on %s has it since %s, at least until %s; stop that daemon first, or wait until then if it is dead",
+		jobs.ErrInUse, h.pid, h.host, h.since.UTC().Format(time.RFC3339), h.until.UTC().Format(time.RFC3339))
+}
+
+// take takes the lease if it is free, has lapsed, or its holder has ended for certain. It looks before it waits for the row: a holder that was stopped
+// in the middle of a transaction keeps that locked.
 func (l *lease) take(ctx context.Context) error {
 	start := time.Now()
-	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		var holder process
-		var token string
-		var since, until time.Time
-		var lapsed bool
-		err := tx.QueryRow(ctx, l.q.leaseLook).Scan(&holder.host, &holder.bootID, &holder.pidSpace, &holder.pid, &holder.started,
-			&token, &since, &until, &lapsed)
-		if err != nil {
-			return fmt.Errorf("look at the daemon's lease: %w", err)
+	seen, err := readHolding(l.pool.QueryRow(ctx, l.q.leaseLook))
+	if err == nil {
+		err = seen.inUse(l.me)
+	}
+	if err != nil {
+		return err
+	}
+	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockPatience); err != nil {
+			return fmt.Errorf("set how long to wait for the daemon's lease: %w", err)
 		}
-		if token != "" && !lapsed {
-			if !holder.gone(l.me) {
-				return fmt.Errorf("%w: process %d on %s has it since %s, at least until %s; stop that daemon first, or wait until then if it is dead",
-					jobs.ErrInUse, holder.pid, holder.host, since.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
-			}
-			l.log.Info("took the journal over from a daemon that ended without giving it back", "pid", holder.pid, "since", since.UTC())
+		h, err := readHolding(tx.QueryRow(ctx, l.q.leaseLook+" FOR UPDATE"))
+		if err != nil {
+			return err
+		}
+		if err := h.inUse(l.me); err != nil {
+			return err
+		}
+		if h.token != "" && !h.lapsed {
+			l.log.Info("took the journal over from a daemon that ended without giving it back", "pid", h.pid, "since", h.since.UTC())
 		}
 		_, err = tx.Exec(ctx, l.q.leaseTake, l.token, l.me.host, l.me.bootID, l.me.pidSpace, l.me.pid, l.me.started, leaseFor)
 		return err
 	})
+	if sqlstate(err) == lockNotAvailable {
+		return l.locked(ctx, seen)
+	}
 	if err == nil {
 		l.trust(start)
 	}
 	return err
+}
+
+// locked is the error for a lease that may be taken and whose row a transaction still holds.
+func (l *lease) locked(ctx context.Context, h holding) error {
+	if now, err := readHolding(l.pool.QueryRow(ctx, l.q.leaseLook)); err == nil {
+		h = now
+		if err := h.inUse(l.me); err != nil {
+			return err
+		}
+	}
+	if h.token == "" {
+		return fmt.Errorf("%w: a transaction of another session holds its lease; try again when that has ended", jobs.ErrInUse)
+	}
+	return fmt.Errorf("%w: process %d on %s has it since %s; its lease lapsed at %s, but a transaction of it is still open, as when a process was stopped; "+
+		"stop that daemon, or wait: the server ends such a transaction after a minute", jobs.ErrInUse, h.pid, h.host, h.since.UTC().Format(time.RFC3339), h.until.UTC().Format(time.RFC3339))
 }
 
 // trust counts from before the query that renewed the lease, by this process's

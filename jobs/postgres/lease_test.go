@@ -161,3 +161,28 @@ func TestTheLeaseOfAProcessThatEndedForCertainIsTakenAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A daemon that is stopped in the middle of a transaction, as by SIGSTOP, keeps the lease's row locked, also when the lease has lapsed.
+func TestALeaseHeldByAnOpenTransactionIsInUse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, change, want string }{
+		{"it has not lapsed", `token = token`, "; stop that daemon first, or wait until then if it is dead"},
+		{"it has lapsed", `expires_at = clock_timestamp() - interval '1 s'`, "; stop that daemon, or wait: the server ends such a transaction after a minute"},
+		{"it was given back", `token = '', expires_at = 'epoch'`, "in use by another daemon: a transaction of another session holds its lease; try again when that has ended"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dsn := made(t)
+			postgres.Abandon(t, opened(t, dsn, exclusive))
+			s := session(t, dsn)
+			do(t, s, `UPDATE syncd.daemons SET `+c.change)
+			do(t, s, `BEGIN`)
+			do(t, s, `SELECT FROM syncd.daemons FOR KEY SHARE`)
+			_, err := postgres.Open(t.Context(), dsn, exclusive)
+			if !errors.Is(err, jobs.ErrInUse) || !strings.HasSuffix(err.Error(), c.want) {
+				t.Errorf("a second daemon got %v", err)
+			}
+			do(t, s, `ROLLBACK`)
+		})
+	}
+}

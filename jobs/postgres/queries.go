@@ -197,7 +197,7 @@ func (q *queries) overClients() {
 func (q *queries) overLease() {
 	const mine = ` WHERE name = 'journal' AND token = $1`
 	q.leaseLook = `SELECT host, boot_id, pid_space, pid, started, token, since, expires_at, expires_at <= clock_timestamp()
-		FROM {s}.daemons WHERE name = 'journal' FOR UPDATE`
+		FROM {s}.daemons WHERE name = 'journal'`
 	q.leaseTake = `UPDATE {s}.daemons SET token = $1, host = $2, boot_id = $3, pid_space = $4, pid = $5, started = $6,
 		since = clock_timestamp(), renewed_at = clock_timestamp(), expires_at = clock_timestamp() + $7::interval WHERE name = 'journal'`
 	q.leaseRenew = `UPDATE {s}.daemons SET renewed_at = clock_timestamp(), expires_at = clock_timestamp() + $2::interval` + mine
