@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -121,6 +123,7 @@ type world struct {
 	reload  chan Reload
 	redact  func(string) string
 	slice   int // 0 for the usual
+	logged  strings.Builder
 	daemon  *Daemon
 	stop    context.CancelFunc
 	done    chan error
@@ -171,7 +174,7 @@ func (w *world) flow(name, entity, program, key string) *FlowPlan {
 
 // start sets the daemon going, as after a restart of the process.
 func (w *world) start() {
-	w.daemon = New(w.journal, Options{Log: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})), Grace: 20 * time.Second, Redact: w.redact})
+	w.daemon = New(w.journal, Options{Log: slog.New(slog.NewTextHandler(io.MultiWriter(w.Output(), &w.logged), &slog.HandlerOptions{Level: slog.LevelDebug})), Grace: 20 * time.Second, Redact: w.redact})
 	if w.slice > 0 {
 		w.daemon.slice = w.slice
 	}

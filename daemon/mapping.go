@@ -127,7 +127,7 @@ func (d *Daemon) mapEvent(ctx context.Context, f *FlowPlan, page connectors.Page
 const clockSlack = 5 * time.Minute
 
 func item(f *FlowPlan, page connectors.Page, ev connectors.Event) jobs.Item {
-	it := jobs.Item{SourceID: ev.SourceID, Version: ev.Version, Observed: page.Observed, ChangedAt: ev.ChangedAt,
+	it := jobs.Item{SourceID: ev.SourceID, Version: ev.Version, Versioned: ev.Versioned, Observed: page.Observed, ChangedAt: ev.ChangedAt,
 		Gone: ev.Gone, Log: f.Source.Log}
 	// A version far in the future would make every later state look old.
 	if f.Source.VersionIsTime && !page.ServerTime.IsZero() && it.Version > page.ServerTime.Add(clockSlack).UnixMicro() {

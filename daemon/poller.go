@@ -156,6 +156,7 @@ func (p *poller) admitPage(ctx context.Context, got pulled) error {
 	if err != nil {
 		return err
 	}
+	told := 0 // dead letters
 	for rest := got.page.Events; ; {
 		part := rest[:min(len(rest), p.d.slice)]
 		rest = rest[len(part):]
@@ -163,8 +164,12 @@ func (p *poller) admitPage(ctx context.Context, got pulled) error {
 		if ad.Items, err = m.take(ctx, part); err != nil {
 			return err
 		}
-		if err := p.admit(ctx, ad); err != nil || ad.Move {
+		if err := p.admit(ctx, ad); err != nil {
 			return err
+		}
+		told = p.d.deadLetters(p.flow, ad.Items, told)
+		if ad.Move {
+			return nil
 		}
 	}
 }
@@ -180,6 +185,27 @@ func (p *poller) admit(ctx context.Context, ad jobs.Admission) error {
 		p.wake(p.flow.Client)
 	}
 	return nil
+}
+
+// mostDeadLetters bounds the dead letters of a page that are logged one by one; the
+// page's own line counts them all.
+const mostDeadLetters = 10
+
+// deadLetters logs the events that became dead letters in an admission, after told
+// others of their page, and returns how many are told by then.
+func (d *Daemon) deadLetters(f *FlowPlan, items []jobs.Item, told int) int {
+	for i := range items {
+		it := &items[i]
+		if !it.Rejected {
+			continue
+		}
+		if told++; told > mostDeadLetters {
+			continue
+		}
+		d.log.Error("dead letter", "flow", f.Name, "key", jobs.UnmappedKey(it.SourceID, it.Raw),
+			"class", connectors.Invalid, "state", jobs.Dead, "code", "mapping", "message", it.Problem)
+	}
+	return told
 }
 
 // admitted tells of an admission.

@@ -62,6 +62,9 @@ func digestOf(epoch int64, p connectors.Page) [sha256.Size]byte {
 		put(h, []byte(ev.SourceID))
 		put(h, binary.LittleEndian.AppendUint64(nil, uint64(ev.Version)))
 		put(h, binary.LittleEndian.AppendUint64(nil, uint64(ev.ChangedAt.UnixMicro())))
+		if ev.Versioned {
+			put(h, []byte("versioned"))
+		}
 		if ev.Gone {
 			put(h, []byte("gone"))
 		}

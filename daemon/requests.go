@@ -69,12 +69,14 @@ func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, repeats map[s
 	page := connectors.Page{Events: []connectors.Event{ev}, Observed: observed, ServerTime: ev.ServerTime}
 	it := d.mapEvent(ctx, f, page, ev)
 	it.Refresh = true
-	sum, err := d.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: []jobs.Item{it}, Requests: []int64{r.ID}})
+	items := []jobs.Item{it}
+	sum, err := d.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: items, Requests: []int64{r.ID}})
 	if err != nil {
 		d.log.Warn("admitting a record that was asked for failed", "flow", r.Flow, "key", r.Key, "error", err)
 		return d.putOff(ctx, r, time.Minute)
 	}
 	d.admitted(f, sum)
+	d.deadLetters(f, items, 0)
 	wake(f.Client)
 	return true
 }
@@ -110,6 +112,6 @@ func (d *Daemon) present(ctx context.Context, c *client, f *FlowPlan, r jobs.Req
 		return connectors.Event{}, observed, errNothing
 	}
 	// It is as old as it was when it was read, so that it passes no later reading.
-	return connectors.Event{SourceID: row.SourceID, Version: row.Desired.Version, ChangedAt: row.ChangedAt,
+	return connectors.Event{SourceID: row.SourceID, Version: row.Desired.Version, Versioned: true, ChangedAt: row.ChangedAt,
 		Body: row.Body}, row.Desired.Observed, nil
 }

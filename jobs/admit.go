@@ -45,6 +45,8 @@ type Item struct {
 	// Refresh marks the answer to a Request: it makes a new generation even when
 	// nothing changed.
 	Refresh bool
+	// Rejected is set by Admit: the event became a dead letter by it, and was none before.
+	Rejected bool
 }
 
 // hasVersion reports whether the source gave the event a version.
@@ -110,9 +112,11 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 			return err
 		}
 		for i := range ad.Items {
+			before := a.sum.Rejected
 			if err := a.item(&ad.Items[i]); err != nil {
 				return err
 			}
+			ad.Items[i].Rejected = a.sum.Rejected > before
 		}
 		if err := a.store(); err != nil {
 			return err
