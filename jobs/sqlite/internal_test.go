@@ -88,7 +88,7 @@ func TestAJournalLeftHalfMadeIsFinished(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
 	e := &Engine{path: path}
-	if err := create(path); err != nil {
+	if _, err := create(path); err != nil {
 		t.Fatal(err)
 	}
 	c, err := e.dial(t.Context(), false)

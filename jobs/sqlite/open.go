@@ -102,12 +102,23 @@ func open(ctx context.Context, path string, o Options) (e *Engine, err error) {
 			err = errors.Join(err, e.Close())
 		}
 	}()
+	// It is told before anything is made: SQLite deletes a write-ahead log that
+	// stands beside an empty database.
+	if err = leftover(path); err != nil {
+		return e, err
+	}
 	if o.Exclusive {
+		before := hadOne(path)
 		if e.lock, err = takeLock(path, o.Now()); err != nil {
 			return e, err
 		}
-		if err = create(path); err != nil {
+		made, err := create(path)
+		if err != nil {
 			return e, err
+		}
+		if made && before {
+			o.Log.Warn("the journal was not there and is made anew, although a lock file says that there was one before; every flow begins as its start says, and nothing is known of what was written. "+
+				"If it was not meant to go, stop, put it back, and start again", "journal", path)
 		}
 	}
 	if err = reachable(path, o.ReadOnly); err != nil {
@@ -178,25 +189,53 @@ func onNetwork(dir string) (bool, string) {
 	return false, ""
 }
 
+// leftover refuses a write-ahead log whose database is gone or empty. It may hold the
+// newest writes of one that can be put back: beside a new database SQLite would delete
+// it, and beside another one it would be applied to that
+// (https://www.sqlite.org/howtocorrupt.html, "Unlinking or renaming a database file while
+// in use", and https://www.sqlite.org/wal.html).
+func leftover(path string) error {
+	db, err := os.Stat(path)
+	if err == nil && db.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil // others tell what is wrong with it
+	}
+	wal, werr := os.Stat(path + "-wal")
+	if werr != nil || wal.Size() == 0 {
+		return nil
+	}
+	state := "is gone"
+	if err == nil {
+		state = "is empty"
+	}
+	return fmt.Errorf("it %s, and its write-ahead log %s-wal, which may hold its newest writes, is still there; "+
+		"put the journal back beside it, or move %s-wal and %s-shm away to begin with an empty one", state, path, path, path)
+}
+
+// hadOne reports whether a daemon had a journal here before.
+func hadOne(path string) bool {
+	_, err := os.Stat(path + ".lock")
+	return err == nil
+}
+
 // create makes the file, readable for its owner alone, unless it is there. An
 // existing file is not opened: see the package's comment.
-func create(path string) error {
+func create(path string) (made bool, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return nil
+		return false, nil
 	case err != nil:
-		return explainFile(path, err)
+		return false, explainFile(path, err)
 	}
 	if err := f.Close(); err != nil {
-		return err
+		return true, err
 	}
 	// The new name has to be as durable as what is written under it.
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return err
+		return true, err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return true, errors.Join(dir.Sync(), dir.Close())
 }
 
 // reachable looks at the file's place before SQLite does, whose errors do not
