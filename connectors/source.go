@@ -14,8 +14,12 @@ type Event struct {
 	SourceID string
 	// Version is the source's non-decreasing order of the record's states:
 	// microseconds since 1970 for a timestamp, or a sequence. 0 when the source
-	// has none; then the order is that of reading.
+	// has none; then the order is that of reading, and a record that never had one
+	// counts as one of version 0.
 	Version int64
+	// Versioned says that a Version of 0 is the source's own, and not one that is
+	// missing. Any other Version is the source's own without it.
+	Versioned bool
 	// ChangedAt is when the change happened at the source; zero when unknown.
 	ChangedAt time.Time
 	// Gone says that the record no longer exists at the source.
@@ -30,6 +34,9 @@ type Event struct {
 	// when it told none, and for the events of a page, which has one for all.
 	ServerTime time.Time
 }
+
+// HasVersion reports whether the source gave the event a version.
+func (e *Event) HasVersion() bool { return e.Versioned || e.Version != 0 }
 
 // Start says where a flow begins to read a stream for which it has no cursor.
 type Start struct {

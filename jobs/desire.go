@@ -32,7 +32,7 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	row.SourceID = it.SourceID
 	same := !row.Gone && bytes.Equal(row.Hash, hash) && row.Reason != ReasonRenamed && owner == it.SourceID
 	row.take(stamp, it)
-	if it.Log && stamp.Version == 0 && !same {
+	if it.Log && stamp.Version == 0 && !it.hasVersion() && !same {
 		row.ReadAt = stamp.Observed // what is new in a log without versions shows by its content alone
 	}
 	same = a.stays(row) && same
@@ -63,6 +63,9 @@ func (a *admission) stays(row *Row) bool {
 // never falls, also when the key passes to another source record, because a
 // target that guards by version would refuse the new owner's state as stale.
 func (r *Row) take(stamp connectors.Stamp, it *Item) {
+	if r.Generation == 0 {
+		r.Desired.Version = stamp.Version // a new row's own is none to stay above: versions may be negative
+	}
 	newer := stamp.Epoch > r.Desired.Epoch || stamp.Version > r.Desired.Version
 	v := stamp.Version
 	if stamp.Epoch == r.Desired.Epoch {

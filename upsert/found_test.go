@@ -163,6 +163,14 @@ func TestNewerVersionInTheTargetIsNotOverwritten(t *testing.T) {
 	}
 }
 
+func TestRecordWithoutAVersionIsNotTakenForANewerOneThanBelowZero(t *testing.T) {
+	w := mustWorld(t, defaults(connectors.Lookup), faketarget.Options{Versions: true}, nil)
+	w.target.Seed("a", `{"v":"another's"}`)
+	w.want("a", v1)
+	w.rows["a"].Desired.Version = -5
+	expect(t, w.one(t), connectors.Applied, "", false, "1")
+}
+
 func TestLookBeforeALaterDoubtDoesNotCount(t *testing.T) {
 	w := mustWorld(t, defaults(connectors.Lookup), faketarget.Options{}, nil)
 	w.want("a", v1)

@@ -118,7 +118,7 @@ func (r *reader) take(e connectors.Event) {
 		r.problems = append(r.problems, e.SourceID+": "+e.Problem)
 		return
 	}
-	if old, ok := r.state[e.SourceID]; ok && e.Version != 0 && old.version > e.Version {
+	if old, ok := r.state[e.SourceID]; ok && e.HasVersion() && old.version > e.Version {
 		return
 	}
 	s := state{version: e.Version, gone: e.Gone}

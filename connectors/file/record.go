@@ -131,12 +131,12 @@ func (s *Stream) stamp(f *fields, e *connectors.Event) error {
 		if err != nil {
 			return fmt.Errorf("the field %q is not a whole number of 64 bits", s.Version)
 		}
-		e.Version = n
+		e.Version, e.Versioned = n, true
 	default:
 		if e.ChangedAt, err = parseStamp(version); err != nil {
 			return fmt.Errorf("the field %q is %w; if it is a number, set version_as: number", s.Version, err)
 		}
-		e.Version = e.ChangedAt.UnixMicro()
+		e.Version, e.Versioned = e.ChangedAt.UnixMicro(), true
 	}
 	changed, err := text(f.raw[lookChanged], s.ChangedAt)
 	if err != nil || changed == "" {

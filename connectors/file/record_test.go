@@ -130,6 +130,27 @@ func TestVersionsThatAreNumbers(t *testing.T) {
 	}
 }
 
+func TestVersionOfZeroIsNotAMissingOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		as, line string
+		has      bool
+	}{
+		"number 0":       {versionNumber, `{"id":1,"v":0}`, true},
+		"number below 0": {versionNumber, `{"id":1,"v":-5}`, true},
+		"time 0":         {versionTime, `{"id":1,"v":"1970-01-01T00:00:00Z"}`, true},
+		"null":           {versionNumber, `{"id":1,"v":null}`, false},
+		"not there":      {versionTime, `{"id":1}`, false},
+		"an empty text":  {versionNumber, `{"id":1,"v":""}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := one(t, func(s *Stream) { s.Version, s.VersionAs = "v", c.as }, c.line)
+			if e.HasVersion() != c.has || e.Problem != "" {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+}
+
 func TestDeletedRecordsAreGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		value, line string

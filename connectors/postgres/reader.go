@@ -215,15 +215,20 @@ func (r *reader) columns(event string) string {
 	if r.deleted != nil {
 		deleted = isGone(r.deleted)
 	}
+	given := "true"
+	if r.event == nil {
+		given = "t." + quote(r.version.name) + " IS NOT NULL"
+	}
 	switch {
 	case r.states != nil && isTime(r.states):
 		state = asTime(r.states)
 	case r.states != nil:
+		given = "t." + quote(r.states.name) + " IS NOT NULL"
 		number = "coalesce(t." + quote(r.states.name) + ", 0)::bigint"
 	case r.event != nil:
 		number = "t." + quote(r.event.name) + "::bigint"
 	}
-	return strings.Join([]string{version, id, "t." + quote(r.source.name) + "::text", event, changed, deleted, number, state,
+	return strings.Join([]string{version, id, "t." + quote(r.source.name) + "::text", event, changed, deleted, number, state, given,
 		fmt.Sprintf("CASE WHEN %s THEN %s END", event, r.body)}, ", ")
 }
 

@@ -246,11 +246,12 @@ type sourceRow struct {
 	changed, state pgtype.Timestamptz
 	deleted        bool
 	version        int64
+	given          bool // whether number or version, whichever orders the record, is no null
 	body           *string
 }
 
 func (r *sourceRow) scan(rows pgx.Rows) error {
-	return rows.Scan(&r.number, &r.at, &r.id, &r.source, &r.event, &r.changed, &r.deleted, &r.version, &r.state, &r.body)
+	return rows.Scan(&r.number, &r.at, &r.id, &r.source, &r.event, &r.changed, &r.deleted, &r.version, &r.state, &r.given, &r.body)
 }
 
 // make makes the event of a row.
@@ -258,13 +259,14 @@ func (r *sourceRow) make(rd *reader) connectors.Event {
 	e := connectors.Event{Gone: r.deleted, ChangedAt: timeOf(r.changed)}
 	switch {
 	case rd.order == byTime:
-		e.Version, e.ChangedAt = finite(r.at), timeOf(r.at)
+		e.Version, e.Versioned = finite(r.at)
+		e.ChangedAt = timeOf(r.at)
 	case rd.event == nil:
-		e.Version = r.number
+		e.Version, e.Versioned = r.number, r.given
 	case r.state.Valid:
-		e.Version = finite(r.state)
+		e.Version, e.Versioned = finite(r.state)
 	default:
-		e.Version = r.version
+		e.Version, e.Versioned = r.version, r.given
 	}
 	if r.source == nil || *r.source == "" {
 		e.Problem = fmt.Sprintf("no id: the column %s is null or empty", rd.source.name)
@@ -304,12 +306,12 @@ func problem(first, then string) string {
 }
 
 // finite is a time as a version; 0 for one that is null or infinite, which orders nothing.
-func finite(t pgtype.Timestamptz) int64 {
-	v, _ := micros(t)
+func finite(t pgtype.Timestamptz) (micro int64, ok bool) {
+	v, ok := micros(t)
 	if v == plusInfinity || v == minusInfinity {
-		return 0
+		return 0, false
 	}
-	return v
+	return v, ok
 }
 
 func timeOf(t pgtype.Timestamptz) time.Time {

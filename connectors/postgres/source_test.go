@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -331,6 +332,35 @@ func TestRowsWithoutVersionLeaveRoomForSmallOnes(t *testing.T) {
 	f.same(f.poll(), "9")
 	f.exec("INSERT INTO s VALUES (1, -5), (2, 0)")
 	f.same(f.poll(), "1 2")
+}
+
+func TestVersionOfZeroIsNotAMissingOne(t *testing.T) {
+	t.Parallel()
+	has := func(f *feed) string {
+		f.t.Helper()
+		var out []string
+		for _, e := range f.pull().Events {
+			if e.HasVersion() {
+				out = append(out, fmt.Sprint(e.SourceID, ":", e.Version))
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	numbers := newFeed(t, "CREATE TABLE s (id int PRIMARY KEY, v bigint); INSERT INTO s VALUES (1, 0), (2, -5), (3, 7)",
+		func(s *Stream) { s.Version, s.VersionAs = "v", versionNumber })
+	numbers.same(has(numbers), "1:0 2:-5 3:7")
+	nulls := newFeed(t, "CREATE TABLE s (id int PRIMARY KEY, v bigint); INSERT INTO s VALUES (1, NULL)",
+		func(s *Stream) { s.Version, s.VersionAs = "v", versionNumber })
+	nulls.same(has(nulls), "")
+	times := newFeed(t, polled, func(*Stream) {})
+	times.exec(`INSERT INTO s VALUES (1, '1970-01-01T00:00:00Z'), (2, 'infinity'), (3, '-infinity')`)
+	times.same(has(times), "1:0")
+	events := newFeed(t, `CREATE TABLE s (id bigint PRIMARY KEY, ref text, doc json, v bigint);
+		INSERT INTO s VALUES (1, 'a', '{}', 0), (2, 'b', '{}', NULL)`, func(s *Stream) {
+		s.Mode, s.ID, s.Event, s.Body, s.Version = modeOutbox, "ref", "id", "doc", "v"
+	})
+	events.same(has(events), "a:0")
 }
 
 func TestRowsWithoutIDBecomeDeadLetters(t *testing.T) {

@@ -278,11 +278,12 @@ func (st *stream) recordID(rec raw) (string, error) {
 
 func (st *stream) stamps(r *record, rec raw) error {
 	if ver := st.set.Version; ver.given() {
-		n, err := readStamp(ver, rec)
+		n, found, err := readStamp(ver, rec)
 		if err != nil {
 			return fmt.Errorf("version: %w", err)
 		}
-		r.stamp, r.event.Version = n, n
+		// The places of a reading begin above 0; what has a lower number is read as what has none.
+		r.stamp, r.event.Version, r.event.Versioned = max(n, 0), n, found
 		if begin, ok := ver.format.repeated(n); ok {
 			// A later change can bear an earlier label. With one version for all of
 			// that time, the later reading counts.
@@ -293,7 +294,7 @@ func (st *stream) stamps(r *record, rec raw) error {
 		}
 	}
 	if ch := st.set.Changed; ch.given() {
-		n, err := readStamp(ch, rec)
+		n, _, err := readStamp(ch, rec)
 		if err != nil {
 			return fmt.Errorf("changed_at: %w", err)
 		}
@@ -307,14 +308,14 @@ func (st *stream) stamps(r *record, rec raw) error {
 	return nil
 }
 
-func readStamp(s stampSettings, rec raw) (int64, error) {
+func readStamp(s stampSettings, rec raw) (stamp int64, found bool, err error) {
 	v, found, err := s.Path.in(rec)
 	if err != nil || !found {
-		return 0, err
+		return 0, false, err
 	}
-	n, _, err := s.format.read(v)
+	stamp, found, err = s.format.read(v)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", s.Path, err)
+		return 0, false, fmt.Errorf("%s: %w", s.Path, err)
 	}
-	return n, nil
+	return stamp, found, nil
 }

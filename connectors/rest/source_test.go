@@ -256,6 +256,24 @@ func TestAStartDateNeedsTimes(t *testing.T) {
 	}
 }
 
+func TestAVersionOfZeroIsNotAMissingOne(t *testing.T) {
+	s := serve(t, strings.Replace(unpaged, "version: {path: updated_at}", "version: {path: v, format: integer}", 1),
+		always(200, `{"data":[{"id":"zero","v":0},{"id":"below","v":-5},{"id":"null","v":null},{"id":"none"}]}`))
+	p, err := s.pull(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var has []string
+	for _, e := range p.Events {
+		if e.HasVersion() {
+			has = append(has, fmt.Sprint(e.SourceID, " ", e.Version))
+		}
+	}
+	if got := strings.Join(has, ", "); got != "zero 0, below -5" {
+		t.Errorf("with a version: %s", got)
+	}
+}
+
 func TestAStartInTheSourcesFutureIsBroughtBack(t *testing.T) {
 	stamp := "2026-11-29T10:03:00Z"
 	s := serve(t, unpaged, func(*http.Request, string) (int, string) {

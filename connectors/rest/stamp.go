@@ -105,8 +105,9 @@ func (f stampFormat) unit() int64 {
 	return 1_000_000
 }
 
-// read returns the stamp in a field. A field that is absent, null, empty, zero
-// or a database's zero date has none.
+// read returns the stamp in a field. A field that is absent, null, empty or a
+// database's zero date has none, nor has a time of 1970 or before, which stands
+// for one that was never set. The numbers of a sequence may begin at 0 or below.
 func (f stampFormat) read(v raw) (stamp int64, found bool, err error) {
 	if v == nil || v.isNull() {
 		return 0, false, nil
@@ -120,7 +121,7 @@ func (f stampFormat) read(v raw) (stamp int64, found bool, err error) {
 		return 0, false, nil
 	}
 	stamp, err = f.parse(text)
-	if err != nil || stamp <= 0 {
+	if err != nil || stamp <= 0 && f.isTime() {
 		return 0, false, err
 	}
 	return stamp, true, nil

@@ -65,6 +65,18 @@ func TestStampsAreReadExactly(t *testing.T) {
 	}
 }
 
+func TestNumbersOfASequenceMayBeginAtZeroOrBelow(t *testing.T) {
+	for json, want := range map[string]int64{"0": 0, `"0"`: 0, "-5": -5, "7": 7} {
+		f, err := newStampFormat(integer, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, found, err := f.read(raw(json)); got != want || !found || err != nil {
+			t.Errorf("%s: read %d, %v, %v", json, got, found, err)
+		}
+	}
+}
+
 func TestStampsThatCannotBeReadSayWhy(t *testing.T) {
 	for _, c := range []struct{ name, format, zone, json, want string }{
 		{"abbreviation of a zone", rfc2822, "", `"Sun, 29 Nov 2026 10:00:00 CST"`, "the abbreviation of a zone is not enough"},

@@ -199,7 +199,7 @@ func event(raw json.RawMessage) connectors.Event {
 	}
 	ev := connectors.Event{SourceID: s.id(), Body: body}
 	if t := s.latest(true); !t.IsZero() {
-		ev.Version, ev.ChangedAt = t.UnixMicro(), t
+		ev.Version, ev.Versioned, ev.ChangedAt = t.UnixMicro(), true, t
 	}
 	if ev.SourceID == "" {
 		ev.Problem = "the record has no id"

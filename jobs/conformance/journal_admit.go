@@ -53,6 +53,33 @@ var admissionRules = []rule{
 		b.admit(b.ev("1", 9, "A", "c"))
 		b.body("A", "b")
 	}},
+	{"a version of 0 that the source gave is an older one, and not a missing one", func(b *bench) {
+		zero := func(content string) jobs.Item {
+			it := b.ev("1", 0, "A", content)
+			it.Versioned = true
+			return it
+		}
+		b.admit(zero("first"))
+		b.pass(time.Second)
+		b.admit(b.ev("1", 5, "A", "newer"))
+		b.pass(time.Second)
+		is(b, "older", b.admit(zero("late")).Older, 1)
+		b.body("A", "newer")
+	}},
+	{"versions below 0 are in order among themselves and before 0", func(b *bench) {
+		b.admit(b.ev("1", -5, "A", "first"))
+		is(b, "version of a new row", b.row("A").Desired.Version, int64(-5))
+		b.pass(time.Second)
+		is(b, "older", b.admit(b.ev("1", -9, "A", "late")).Older, 1)
+		b.body("A", "first")
+		b.pass(time.Second)
+		zero := b.ev("1", 0, "A", "zero")
+		zero.Versioned = true
+		is(b, "changed", b.admit(zero).Changed, 1)
+		b.pass(time.Second)
+		is(b, "older", b.admit(b.ev("1", -1, "A", "late again")).Older, 1)
+		b.body("A", "zero")
+	}},
 	{"the same content at a newer version writes nothing but is remembered", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
 		b.apply()
