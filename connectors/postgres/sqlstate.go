@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -46,8 +49,9 @@ func refuse(code, format string, args ...any) error {
 	return &refusal{code, fmt.Errorf(format, args...)}
 }
 
-// outcome translates a failure. SQLSTATEs are those of https://www.postgresql.org/docs/current/errcodes-appendix.html. Of what the
-// server says only names of the schema are shown: its texts quote values.
+// outcome translates a failure. SQLSTATEs are those of https://www.postgresql.org/docs/current/errcodes-appendix.html. The texts are made here, from the
+// SQLSTATE: those of the server quote values, and those that a trigger raises are its author's, who may put anything into them (see spoken and rowMessage
+// for what is shown of them).
 func outcome(err error) connectors.Outcome {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -95,7 +99,21 @@ func plain(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "the request was canceled"
 	}
-	return err.Error()
+	return networkText(err)
+}
+
+// networkText is the text of the network, which can hold addresses and no more. Other texts, of the driver, may quote what it was given.
+func networkText(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op):
+		return op.Error()
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "the server closed the connection"
+	case errors.Is(err, net.ErrClosed), pgconn.SafeToRetry(err):
+		return "the connection was closed"
+	}
+	return fmt.Sprintf("the driver could not go on (%T)", err)
 }
 
 // answered translates an error that the server reported.
@@ -106,14 +124,14 @@ func (f *failure) answered(pe *pgconn.PgError) connectors.Outcome {
 	case pe.Code == "40003", f.phase == committing && (fatal || class == "08" || class == "57" || class == "58"):
 		o.Class, o.Message = connectors.Unknown, "the server ended the session while the transaction was committed"
 	case class == "28":
-		o.Class, o.Message = connectors.Auth, "the server refuses this role: "+pe.Message+"; look at user, password and the server's pg_hba.conf"
+		o.Class, o.Message = connectors.Auth, "the server refuses this role"+f.spoken(": ", pe)+"; look at user, password and the server's pg_hba.conf"
 	case pe.Code == "3D000":
-		o.Class, o.Message = connectors.Auth, pe.Message+"; look at database"
+		o.Class, o.Message = connectors.Auth, "the server has no such database"+f.spoken(": ", pe)+"; look at database"
 	case pe.Code == "53300":
 		o.Class, o.Message = connectors.Throttled, "the server has no connection left for us; raise max_connections there, or the role's limit, or lower concurrency here"
 	case pe.Code == "25006":
 		o.Message = "the server takes no writes: a standby, or a primary of yesterday; new connections will be made"
-	case isRow(pe.Code):
+	case isRow(pe):
 		o.Class, o.Message = connectors.Invalid, rowMessage(pe)
 	case pe.Code == "42P05", pe.Code == "26000":
 		o.Message = "a prepared statement of another session: there is a pooler in between; set pooler: true"
@@ -124,9 +142,9 @@ func (f *failure) answered(pe *pgconn.PgError) connectors.Outcome {
 	case isSecured(pe):
 		o.Class, o.Message = connectors.Invalid, "row-level security refuses the row, or hides the one that has its key; look at the table's policies for this role"
 	case pe.Code == "42501":
-		o.Class, o.Message = connectors.Invalid, pe.Message+"; GRANT it to this role"
+		o.Class, o.Message = connectors.Invalid, "this role lacks a right"+f.spoken(": ", pe)+"; GRANT it to this role"
 	case class == "42", class == "3F", class == "0A", class == "55" && pe.Code != "55P03" && pe.Code != "55006":
-		o.Class, o.Message = connectors.Invalid, pe.Message+"; look at the configuration of this entity or stream against the database"
+		o.Class, o.Message = connectors.Invalid, "the database refuses the statement"+f.spoken(": ", pe)+"; look at the configuration of this entity or stream against the database"
 	case pe.Code == "57014":
 		o.Message = "the statement took longer than statement_timeout, or was canceled, and was rolled back"
 	default:
@@ -163,22 +181,60 @@ func isSecured(err error) bool {
 	return errors.As(err, &pe) && pe.Code == "42501" && pe.Routine == "ExecWithCheckOptions"
 }
 
+// spoken is the server's own text after lead, where it cannot hold a value: while a connection is made, where nothing of a record was sent; from the check of
+// rights, which names an object that is there (aclcheck_error of
+// https://github.com/postgres/postgres/blob/master/src/backend/catalog/aclchk.c); and where it points at a place in our statement, in which values are
+// parameters. Whatever comes from inside a function has a context. Else it is "".
+func (f *failure) spoken(lead string, pe *pgconn.PgError) string {
+	class := pe.Code[:min(2, len(pe.Code))]
+	ours := (class == "42" || class == "3F" || class == "0A") && pe.Position > 0 && pe.Where == "" && pe.InternalPosition == 0 && pe.InternalQuery == ""
+	if pe.Message == "" || f.phase != connecting && !ours && !isACL(pe) {
+		return ""
+	}
+	return lead + pe.Message
+}
+
+// isACL reports whether the server's check of rights speaks. Its file and routine cannot be given by RAISE.
+func isACL(pe *pgconn.PgError) bool {
+	return pe.Code == "42501" && pe.File == "aclchk.c" && strings.HasPrefix(pe.Routine, "aclcheck_error")
+}
+
 // isRow reports whether an error is about the content of a row, so that the other rows of its statement can do without it.
-func isRow(code string) bool {
-	if len(code) != 5 {
+func isRow(err error) bool {
+	var pe *pgconn.PgError
+	if !errors.As(err, &pe) || len(pe.Code) != 5 {
 		return false
 	}
-	switch code[:2] {
+	switch pe.Code[:2] {
 	case "21", "22", "23", "38", "39", "44", "54", "P0":
 		return true
+	case "42", "3F":
+		return inRow(pe)
 	}
-	return code == "40002"
+	return pe.Code == "40002"
 }
+
+// inRow reports whether an error of class 42 or 3F came up while a row was worked on, and not when our statement was read: from inside a function, such as a
+// trigger that makes a tsquery of a name; or from a type whose input looks for words or objects in the text: tsvector, tsquery, regclass. What is wrong with
+// the statement has a position in it, except for the codes named here.
+func inRow(pe *pgconn.PgError) bool {
+	switch pe.Code {
+	case "42P05":
+		return false
+	case "42501", "42P10", "428C9":
+		return pe.Where != ""
+	}
+	return pe.Where != "" || pe.Position == 0
+}
+
+// named are the files of the server that name constraints, columns and types from its catalog. RAISE gives such names too, and may make them of values.
+var named = []string{"execMain.c", "execIndexing.c", "execPartition.c", "execExprInterp.c", "nbtinsert.c", "ri_triggers.c", "domains.c"}
 
 // rowMessage words an error of a row by the names of the schema alone.
 func rowMessage(pe *pgconn.PgError) string {
 	at := ""
 	switch {
+	case !slices.Contains(named, pe.File):
 	case pe.ConstraintName != "":
 		at = fmt.Sprintf(" (constraint %s", pe.ConstraintName)
 	case pe.ColumnName != "":
@@ -219,7 +275,10 @@ func rowMessage(pe *pgconn.PgError) string {
 	case "54000":
 		return "a value is too large for an index" + at
 	}
-	if strings.HasPrefix(pe.Code, "P0") || pe.Code[0] == '3' {
+	if pe.Where == "" && pe.Code[:2] == "42" {
+		return "a value cannot be read as its column's type, or names an object that is not there" + at
+	}
+	if strings.HasPrefix(pe.Code, "P0") || pe.Code[0] == '3' || pe.Where != "" && pe.Code[:2] == "42" {
 		return "a trigger or function of the database refuses it" + at
 	}
 	return "the database refuses its content" + at
@@ -233,7 +292,7 @@ func stale(err error) bool {
 	}
 	switch pe.Code {
 	case "42703", "42P01", "42P10", "42704", "42804", "428C9", "0A000", "3F000":
-		return !isEncoding(pe)
+		return !isEncoding(pe) && !isRow(pe)
 	}
 	return false
 }

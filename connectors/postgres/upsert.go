@@ -252,7 +252,7 @@ func (t takenBack) Error() string {
 // splits reports whether a failed batch may be saved by leaving a record out.
 func splits(err error) bool {
 	o := outcome(err)
-	return o.Class == connectors.Invalid && (isRow(strings.TrimPrefix(o.Code, "sqlstate_")) || isSecured(err) || isEncoding(err))
+	return o.Class == connectors.Invalid && (isRow(err) || isSecured(err) || isEncoding(err))
 }
 
 // upsert writes rows of one shape, and their children, in a transaction.

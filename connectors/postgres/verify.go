@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -160,7 +159,7 @@ func (v *verification) cast(ctx context.Context, d *db) error {
 			continue
 		}
 		switch o := outcome(err); {
-		case o.Class == connectors.Invalid && isRow(strings.TrimPrefix(o.Code, "sqlstate_")):
+		case o.Class == connectors.Invalid && isRow(err):
 			v.add(errors.New(o.Message + fmt.Sprintf(" (column %s, %s)", c.name, c.shown)))
 		default:
 			return err
