@@ -136,10 +136,11 @@ func (s *source) checkSince(ctx context.Context, st *stream, r record, fs *findi
 			fs.problem("asked for what changed since a stamp, the API gives older records too; look at the parameter of since")
 			return
 		}
-		found = found || x.id == r.id || x.stamp > r.stamp
+		// Keyset paging goes on from a stamp on every page and needs its very records.
+		found = found || x.id == r.id || x.stamp == r.stamp || x.stamp > r.stamp && st.plan.kind != pageKeyset
 	}
-	if !found && (len(l.recs) == 0 || st.plan.kind == pageNone) {
-		fs.problem("asked for what changed since a record's very stamp, the API does not give that record: it reads the bound in another zone or format, or leaves it out; look at since")
+	if !found && (len(l.recs) == 0 || st.plan.kind == pageNone || st.plan.kind == pageKeyset) {
+		fs.problem("asked for what changed since a record's very stamp, the API does not give that record: it reads the bound in another zone or format, or leaves it out; look at since, and at what it says of inclusive")
 	}
 }
 

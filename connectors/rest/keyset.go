@@ -16,6 +16,11 @@ func (p *plan) stepKeyset(pos *position, l listing) (more bool, notes []string, 
 	if err != nil {
 		return false, nil, err
 	}
+	defer func() {
+		if err == nil {
+			s.Stuck, s.Past, s.Last = "", 0, ""
+		}
+	}()
 	// Stamps that the filter cannot tell apart are one group.
 	if at := floor(top, p.sinceFmt.unit()); at > s.At {
 		return p.stepOn(pos, l, at)
@@ -57,6 +62,7 @@ func (p *plan) stepOn(pos *position, l listing, at int64) (more bool, notes []st
 			return true, notes, nil
 		}
 	}
+	s.Before, s.Top = &bound{At: s.At, Sub: s.Sub}, topOf(l)
 	s.At = at
 	s.clearGroup()
 	if p.last(s, l) {
@@ -121,11 +127,11 @@ func (p *plan) widen(pos *position, l listing) (more bool, notes []string, err e
 		// Fewer than asked for, and yet it may be all that the server ever gives at
 		// once: then it is not known whether these are all records of the stamp.
 		return false, nil, connectors.Errorf(connectors.Invalid, "keyset_stuck",
-			"%d records share one stamp, and the server has never given more at once, although %d were asked for: if there are more of them, they cannot be reached. Set page_param or offset_param in paging.keyset; or more or total in paging; or full_pages: true if the API promises that a page with fewer records than asked for is the last", n, s.Size)
+			"%d records share one stamp, and the server has never given more at once, although %d were asked for: these were read; if there are more of them, they cannot be reached. Set page_param or offset_param in paging.keyset; or more or total in paging; or full_pages: true if the API promises that a page with fewer records than asked for is the last", n, s.Size)
 	}
 	if s.Size >= p.maxSize {
 		return false, nil, connectors.Errorf(connectors.Invalid, "keyset_stuck",
-			"%d records or more share one stamp and fill a page; set page_param or offset_param in paging.keyset, or a larger max_size", len(l.recs))
+			"%d records or more share one stamp and fill a page: these were read, the others cannot be reached; set page_param or offset_param in paging.keyset, or a larger max_size", len(l.recs))
 	}
 	s.Size = min(2*s.Size, p.maxSize)
 	return true, nil, nil

@@ -337,6 +337,7 @@ func TestKeysetPagingRefusesWhatItCannotRestOn(t *testing.T) {
 	s = serve(t, streamText("    paging: {size: 2, size_param: limit, keyset: {max_size: 3}}\n"), always(200, `{"data":[`+rows("1@5", "2@5", "3@5", "4@5")+`]}`))
 	p = s.mustPull(nil)
 	p = s.mustPull(p.Next)
+	p = s.mustPull(p.Next)
 	_, err = s.pull(p.Next)
 	fails(t, err, connectors.Invalid, "keyset_stuck", "4 records or more share one stamp")
 }

@@ -42,16 +42,21 @@ type scan struct {
 
 	Page   int    `json:"page,omitempty"`
 	Offset int    `json:"offset,omitempty"`
-	Token  string `json:"token,omitempty"` // the server's cursor or link to the next page
-	At     int64  `json:"at,omitempty"`    // keyset: the last stamp seen, as exactly as a bound can say it
-	Sub    int    `json:"sub,omitempty"`   // keyset: page or offset among the records of one stamp
-	Size   int    `json:"size,omitempty"`  // the records asked for per page, the same through the reading
-	Base   int    `json:"base,omitempty"`  // keyset: the size before it was raised
-	Pages  int    `json:"pages,omitempty"` // pages with records in this pass
-	Empty  int    `json:"empty,omitempty"` // empty pages in a row
-	Prev   string `json:"prev,omitempty"`  // digest of the ids of the page before
-	Mark   string `json:"mark,omitempty"`  // a token passed earlier, to notice a circle
-	Steps  int    `json:"steps,omitempty"` // pages since the first
+	Token  string `json:"token,omitempty"`  // the server's cursor or link to the next page
+	At     int64  `json:"at,omitempty"`     // keyset: the last stamp seen, as exactly as a bound can say it
+	Sub    int    `json:"sub,omitempty"`    // keyset: page or offset among the records of one stamp
+	Before *bound `json:"before,omitempty"` // keyset: what was asked for the page that led to At
+	Top    int64  `json:"top,omitempty"`    // keyset: the greatest stamp of that page, to the microsecond
+	Stuck  string `json:"stuck,omitempty"`  // keyset: digest of the records of the stamp at which the reading is stuck
+	Past   int64  `json:"past,omitempty"`   // keyset: how far it has been read past them
+	Last   string `json:"last,omitempty"`   // keyset: digest of the page there
+	Size   int    `json:"size,omitempty"`   // the records asked for per page, the same through the reading
+	Base   int    `json:"base,omitempty"`   // keyset: the size before it was raised
+	Pages  int    `json:"pages,omitempty"`  // pages with records in this pass
+	Empty  int    `json:"empty,omitempty"`  // empty pages in a row
+	Prev   string `json:"prev,omitempty"`   // digest of the ids of the page before
+	Mark   string `json:"mark,omitempty"`   // a token passed earlier, to notice a circle
+	Steps  int    `json:"steps,omitempty"`  // pages since the first
 
 	Pass  int    `json:"pass,omitempty"`
 	Count int    `json:"count,omitempty"` // records in this pass
@@ -61,6 +66,12 @@ type scan struct {
 	IDs   string `json:"ids,omitempty"`   // short hashes of the ids of this pass, while they are few
 	Tries int    `json:"tries,omitempty"` // how often this reading began anew
 	Hold  int64  `json:"hold,omitempty"`  // Low may not pass it; 0 for no such limit, -1 for not at all
+}
+
+// bound is what a page of a keyset reading was asked by.
+type bound struct {
+	At  int64 `json:"at,omitempty"`
+	Sub int   `json:"sub,omitempty"`
 }
 
 // readPosition decodes a cursor, or makes the first one.

@@ -98,7 +98,13 @@ func (p *plan) lower(pos position) int64 {
 	}
 	low := pos.Low
 	if low > 0 {
-		low = max(low-p.overlap, 1)
+		back := p.overlap
+		if p.inclusive && !p.sinceFmt.isDate() {
+			// Even if the filter leaves the bound out: records of the newest stamp may
+			// still turn up.
+			back = max(back, p.sinceFmt.unit())
+		}
+		low = max(low-back, 1)
 	}
 	if begin, ok := p.sinceFmt.repeated(low); ok {
 		// The server may take the label for its second instance, or compare labels.

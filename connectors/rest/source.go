@@ -37,7 +37,16 @@ func (s *source) pull(ctx context.Context, req connectors.PullRequest) (connecto
 		return connectors.Page{}, err
 	}
 	page := connectors.Page{Observed: l.observed, ServerTime: l.date}
-	if page.More, page.Notes, err = st.plan.step(&pos, l, &st.seen); err != nil {
+	if st.plan.passedOver(pos.Scan, l) {
+		if err := s.provePassing(ctx, st, &pos, l); err != nil {
+			return connectors.Page{}, err
+		}
+	}
+	page.More, page.Notes, err = st.plan.step(&pos, l, &st.seen)
+	if isStuck(err) {
+		return s.stuck(ctx, st, pos, l, err)
+	}
+	if err != nil {
 		return connectors.Page{}, err
 	}
 	page.Events = st.plan.wanted(pos, l.recs)
@@ -79,7 +88,17 @@ func restarted(pos position, cause error) (connectors.Page, error) {
 	if err != nil {
 		return connectors.Page{}, err
 	}
-	return connectors.Page{Next: next, More: true, Notes: []string{"the server refused its own page cursor, which may have expired; the reading begins again: " + cut(cause.Error(), 120)}}, nil
+	return connectors.Page{Next: next, More: true, Notes: []string{"the server refused its own page cursor, which may have expired; the reading begins again: " + causeCode(cause)}}, nil
+}
+
+// causeCode names an error without the server's words, which may repeat what a
+// record holds.
+func causeCode(err error) string {
+	var e *connectors.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return "error"
 }
 
 // Fetch reads one record.
