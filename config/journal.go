@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -96,6 +97,21 @@ func (j *Journal) FieldText(text string) error {
 		return j.Postgres.takeURL(text)
 	}
 	return errJournal
+}
+
+// reference is a value that stands elsewhere.
+var reference = regexp.MustCompile(`\$\{[^}]*\}`)
+
+// TextSecret is the password of a URL that was written into the file.
+func (j *Journal) TextSecret(text string) (secret, how string) {
+	const form = "give the password as ${env:NAME}, ${file:/path} or ${credential:name}: journal: {postgres: {host: …, database: …, user: …, password: \"${file:/etc/syncd/pg-password}\"}}, or the URL as a whole: journal: \"${env:DATABASE_URL}\""
+	_, rest, ok := strings.Cut(reference.ReplaceAllString(text, ""), "://")
+	at := strings.LastIndexByte(rest, '@')
+	if !ok || at < 0 {
+		return "", ""
+	}
+	_, password, _ := strings.Cut(rest[:at], ":")
+	return password, form
 }
 
 // errURL is all that is ever said of a broken URL: what net/url says would show parts of the password.

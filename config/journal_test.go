@@ -26,14 +26,14 @@ func TestJournalIsGivenInShort(t *testing.T) {
 		{"file", "sqlite:/var/lib/syncd/syncd.db", "sqlite:/var/lib/syncd/syncd.db"},
 		{"file in a folder with a blank", "sqlite:/a b/c.db", "sqlite:/a b/c.db"},
 		{"database", "postgres://sync@db/app", "postgres://db:5432/app, schema syncd"},
-		{"database on a port", "postgresql://sync:pw@db:6432/app?sslmode=require", "postgres://db:6432/app, schema syncd"},
+		{"database on a port", "postgresql://sync:${env:PW}@db:6432/app?sslmode=require", "postgres://db:6432/app, schema syncd"},
 		{"database behind IPv6", "postgres://sync@[::1]:6432/app", "postgres://[::1]:6432/app, schema syncd"},
 		{"database behind a socket", "postgres:///app?host=/var/run/postgresql", "postgres at /var/run/postgresql, database app, schema syncd"},
 		{"mapping with a file", "{sqlite: {path: x.db}}", "sqlite:x.db"},
 		{"mapping with a URL", `{postgres: {url: "${env:DB}", schema: other}}`, "postgres://db:5432/app, schema other"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j, problem := journal(t, c.text, "DB=postgres://sync:CANARY@db/app")
+			j, problem := journal(t, c.text, "DB=postgres://sync:CANARY@db/app", "PW=pw")
 			if problem != "" {
 				t.Fatal(problem)
 			}
@@ -153,5 +153,35 @@ func TestAJournalNeverShowsItsPassword(t *testing.T) {
 	}
 	if got := fmt.Sprintf("%v %+v %#v %s %+v", j, *j, j, j.Describe(), j.Postgres.URL()); strings.Contains(got, "CANARY") {
 		t.Error(got)
+	}
+}
+
+func TestAPasswordMustNotStandInTheFileAsPartOfTheJournal(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		refused bool
+	}{
+		{"postgres://sync:CANARY@db/app", true},
+		{"postgresql://sync:CANARY@db:6432/app?sslmode=require", true},
+		{"postgres://sync:x@db/app", true},
+		{"postgres://sync:CANARY${env:PW}@db/app", true},
+		{"postgres://${env:NAME}:CANARY@db/app", true},
+		{"postgres://sync:${env:PW}@db/app", false},
+		{"postgres://${env:NAME}:${env:PW}@db/app", false},
+		{"${env:DB}", false},
+		{"postgres://sync@db/app", false},
+		{"postgres://sync:@db/app", false},
+		{"postgres://sync@[::1]:6432/app", false},
+		{"sqlite:/a:b@c/d.db", false},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			_, got := journal(t, `"`+c.text+`"`, "DB=postgres://sync:CANARY@db/app", "PW=pw", "NAME=sync")
+			if refused := strings.Contains(got, "1:10: journal: a secret must not stand in the file; give the password as ${env:NAME}"); refused != c.refused || !refused && got != "" {
+				t.Errorf("got %q", got)
+			}
+			if strings.Contains(got, "CANARY") {
+				t.Errorf("shows it: %s", got)
+			}
+		})
 	}
 }

@@ -299,8 +299,18 @@ func (b *binder) structText(f *Field, s *Set, p TextFielder, n *Node, at place) 
 	if !ok {
 		return
 	}
+	secret, how := "", ""
+	if st, ok := p.(SecretTexter); ok && !n.Literal {
+		if secret, how = st.TextSecret(n.Text); secret != "" {
+			b.resolver.Conceal(secret)
+		}
+	}
 	if err := p.FieldText(text); err != nil {
 		b.list.unreadable(at, "%v", err)
+		return
+	}
+	if secret != "" {
+		b.list.unreadable(at, "a secret must not stand in the file; %s", how)
 		return
 	}
 	if v, ok := p.(Validator); ok {

@@ -29,6 +29,13 @@ type TextFielder interface {
 	FieldText(text string) error
 }
 
+// SecretTexter is a TextFielder whose short form can hold a credential.
+type SecretTexter interface {
+	// TextSecret gives what is secret in a short form as it stands in the file, with its references; "" when nothing is, or when
+	// references give all of it. how says in which form to write it instead.
+	TextSecret(text string) (secret, how string)
+}
+
 // Value is a field with its own notation, such as a rate "10/s"; see Set.Var.
 type Value interface {
 	// Set takes the text of the field. Its error says what is wrong without repeating the text: the caller adds it where it may be shown.
