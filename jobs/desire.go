@@ -418,7 +418,7 @@ func (a *admission) refuseRename(old, next *Row, it *Item, stamp connectors.Stam
 		how = "then its next version at the source is written so"
 	}
 	next.LastMessage = clip("the source record had the key " + old.Key + " and now has " + p.Key +
-		"; say on_rename: rename or recreate in flow " + a.flow.Name + ", " + how)
+		"; say on_rename: " + a.flow.Renamings() + " in flow " + a.flow.Name + ", " + how)
 	a.puts[p.Key] = true
 	a.sum.Changed++
 	return nil

@@ -27,6 +27,9 @@ type Flow struct {
 	Retry      Retry
 	// MaxAge bounds the age of what is sent; 0 means no bound.
 	MaxAge time.Duration
+	// CanRename says that the key of a record of the entity can be changed, so that
+	// OnRename may be "rename".
+	CanRename bool
 	// CanRefresh says that the source can be asked for one record.
 	CanRefresh bool
 
@@ -46,6 +49,15 @@ type Flow struct {
 	OnExpire string
 	// CreateOnly says that the flow never changes a record that is there.
 	CreateOnly bool
+}
+
+// Renamings names the settings of on_rename that let a record of the flow change
+// its key.
+func (f *Flow) Renamings() string {
+	if f.CanRename {
+		return "rename or recreate"
+	}
+	return "recreate"
 }
 
 // Job is one claimed job: the row as it was when it was claimed.

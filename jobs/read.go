@@ -16,7 +16,8 @@ type Detail struct {
 	Contenders   []Contender
 	Attempts     []Attempt
 	Source       *SourceRecord
-	Requests     []Request
+	// Newer is Surroundings.Newer.
+	Newer *Row
 }
 
 // Get returns one row with its history; ok is false when there is none.
@@ -50,10 +51,58 @@ func (j *Journal) Get(ctx context.Context, id RowID) (d Detail, ok bool, err err
 				d.Source = &srcs[0]
 			}
 		}
+		if err := d.newer(ctx, tx); err != nil {
+			return err
+		}
 		return d.running(ctx, tx)
 	})
 	return d, ok, wrap(err, "read %s", id)
 }
+
+// newer finds the dead row that stands for the newest state of a done row's
+// source record.
+func (d *Detail) newer(ctx context.Context, tx Tx) error {
+	if d.Row.State != Done || d.Source == nil {
+		return nil
+	}
+	var ids []RowID
+	for _, k := range d.Source.Keys {
+		if k != d.Row.Key {
+			ids = append(ids, RowID{d.Row.Flow, k})
+		}
+	}
+	rows, err := tx.Rows(ctx, ids, false)
+	for i := range rows {
+		r := &rows[i]
+		if r.State == Dead && r.SourceID == d.Row.SourceID && (r.Reason == ReasonRenamed || r.Reason == ReasonMapping) {
+			d.Newer = r
+		}
+	}
+	return err
+}
+
+// mostAsked bounds the requests to one client among which a row's is looked for.
+const mostAsked = 10_000
+
+// Asked returns what a source client was asked for a row and has not answered yet;
+// nil for nothing.
+func (j *Journal) Asked(ctx context.Context, row *Row, sourceClient string) (r *Request, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		r = nil
+		rs, err := tx.Requests(ctx, sourceClient, endOfTime, mostAsked)
+		for i := range rs {
+			if rs[i].Flow == row.Flow && rs[i].Key == row.Key && rs[i].SourceID == row.SourceID {
+				r = &rs[i]
+				break
+			}
+		}
+		return err
+	})
+	return r, wrap(err, "read what client %s is asked for %s", sourceClient, row.RowID)
+}
+
+// endOfTime is later than whatever is due, and not too late for an engine.
+var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (d *Detail) running(ctx context.Context, tx Tx) error {
 	cs, err := tx.Claims(ctx, d.Row.Client)

@@ -11,8 +11,16 @@ type Acted struct {
 	// Done rows were changed at once; Asked ones wait for the daemon to read or
 	// map their event again.
 	Done, Asked int
+	// Dropped are the claims that were taken off keys of other source records.
+	Dropped []Dropped
 	// Skipped rows were left alone, with the reasons.
 	Skipped []Skip
+}
+
+// Dropped names the source records that no longer claim a row's key.
+type Dropped struct {
+	RowID
+	SourceIDs []string
 }
 
 // Skip is a row that a command left alone.
@@ -86,7 +94,7 @@ func replayable(row *Row, f *Flow) string {
 	case row.Reason == ReasonExpired && !f.CanRefresh:
 		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
 	case row.Reason == ReasonRenamed && !f.CanRefresh:
-		return "its source cannot be asked for one record; with on_rename: rename or recreate, its next version at the source is written under the new key"
+		return "its source cannot be asked for one record; with on_rename: " + f.Renamings() + ", its next version at the source is written under the new key"
 	case (row.Reason == ReasonMapping || row.Reason == ReasonRenamed) && row.SourceID == "":
 		return "its event has no source id; correct it at the source"
 	}
@@ -115,8 +123,10 @@ func (r *Row) reopen(f *Flow, now time.Time) {
 	}
 }
 
-// Discard gives dead or ready rows up. A newer version opens them again. A row
-// in doubt stays marked so.
+// Discard gives dead, held or ready rows up. A newer version opens them again. A
+// row in doubt stays marked so. Of a row that is not dead or held and whose key
+// other source records claim, their claims are dropped instead, and the row stays
+// as it is: one of them that still maps to the key claims it again when it is read.
 func (j *Journal) Discard(ctx context.Context, ids []RowID, reason string) (Acted, error) {
 	var out Acted
 	err := j.engine.Update(ctx, func(tx Tx) error {
@@ -134,6 +144,17 @@ func (j *Journal) Discard(ctx context.Context, ids []RowID, reason string) (Acte
 		var history []Attempt
 		for i := range rows {
 			row := &rows[i]
+			if row.State != Dead && row.State != Held {
+				ids, err := dropClaims(ctx, tx, row.RowID)
+				if err != nil {
+					return err
+				}
+				if len(ids) > 0 {
+					out.Dropped = append(out.Dropped, Dropped{row.RowID, ids})
+					history = append(history, discarded(row, j.Now(), claimsOf(ids)+" dropped: "+reason))
+					continue
+				}
+			}
 			switch {
 			case row.State == Done:
 				out.Skipped = append(out.Skipped, Skip{row.RowID, "it is done"})
@@ -149,8 +170,7 @@ func (j *Journal) Discard(ctx context.Context, ids []RowID, reason string) (Acte
 			row.close(why)
 			out.Done++
 			patches = append(patches, *row)
-			history = append(history, Attempt{RowID: row.RowID, Number: row.Attempt, Generation: row.Generation, At: j.Now(),
-				Class: row.LastClass, Code: "discarded", Message: clip("discarded: " + reason)})
+			history = append(history, discarded(row, j.Now(), "discarded: "+reason))
 		}
 		if err := tx.PatchRows(ctx, patches); err != nil {
 			return err
@@ -158,6 +178,35 @@ func (j *Journal) Discard(ctx context.Context, ids []RowID, reason string) (Acte
 		return tx.AddAttempts(ctx, history)
 	})
 	return out, wrap(err, "discard %d rows", len(ids))
+}
+
+// discarded is a person's doing as it stands in a row's history.
+func discarded(row *Row, now time.Time, message string) Attempt {
+	return Attempt{RowID: row.RowID, Number: row.Attempt, Generation: row.Generation, At: now,
+		Class: row.LastClass, Code: "discarded", Message: clip(message)}
+}
+
+// dropClaims removes the contenders for a key and returns their source ids.
+func dropClaims(ctx context.Context, tx Tx, id RowID) (ids []string, err error) {
+	cs, err := tx.Contenders(ctx, id.Flow, []string{id.Key})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cs {
+		if err := tx.DeleteContender(ctx, id, c.SourceID); err != nil {
+			return nil, err
+		}
+		ids = append(ids, c.SourceID)
+	}
+	return ids, nil
+}
+
+// claimsOf names the claims of source records, as in: claims of source records 2, 3.
+func claimsOf(ids []string) string {
+	if len(ids) == 1 {
+		return "claim of source record " + ids[0]
+	}
+	return "claims of source records " + namedIDs(ids)
 }
 
 // claimed tells which rows an open claim names.

@@ -40,6 +40,12 @@ type Surroundings struct {
 	Claimants []string
 	// Await is what a waiting row waits for.
 	Await Await
+	// Asked is the request for the row's record that its source has not answered
+	// yet; nil when there is none.
+	Asked *Request
+	// Newer is the dead row that stands for a newer state of the same source record,
+	// under another key or as one that could not be mapped; nil when there is none.
+	Newer *Row
 }
 
 // Why explains a row at a moment.
@@ -53,9 +59,9 @@ func Why(row *Row, s Surroundings, now time.Time) Explanation {
 	}
 	switch row.State {
 	case Done:
-		whyDone(row, &e)
+		whyDone(row, s, &e)
 	case Dead, Held:
-		whyDead(row, s, &e)
+		whyDead(row, s, now, &e)
 	default:
 		whyReady(row, s, now, &e)
 	}
@@ -66,9 +72,12 @@ func Why(row *Row, s Surroundings, now time.Time) Explanation {
 	return e
 }
 
-func whyDone(row *Row, e *Explanation) {
+func whyDone(row *Row, s Surroundings, e *Explanation) {
 	e.Since = row.AppliedAt
 	e.Next = "nothing, until the source has a newer version"
+	if s.Newer != nil {
+		e.Next = fmt.Sprintf("nothing; a newer state of its source record is dead: see syncd explain %s", s.Newer.RowID)
+	}
 	switch row.Reason {
 	case ReasonIgnored:
 		e.Text = "the record is gone at the source, and the flow says that nothing is to be done"
@@ -94,7 +103,7 @@ func whyDone(row *Row, e *Explanation) {
 	}
 }
 
-func whyDead(row *Row, s Surroundings, e *Explanation) {
+func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	e.Since = row.LastAt
 	e.Text = fmt.Sprintf("attempt %d ended it (%s)", row.Attempt, failure(row))
 	switch row.Reason {
@@ -108,14 +117,45 @@ func whyDead(row *Row, s Surroundings, e *Explanation) {
 		e.Next = "nothing; look for the record in the target, and discard the job if it is there"
 		return
 	}
+	if s.Asked != nil {
+		s.asked(now, e)
+		return
+	}
+	if row.SourceID == "" && (row.Reason == ReasonMapping || row.Reason == ReasonExpired) {
+		e.Next = fmt.Sprintf("nothing happens by itself: correct it at the source, then syncd discard %s", row.RowID)
+		if row.Reason == ReasonExpired {
+			e.Next = fmt.Sprintf("nothing, unless the record comes back at the source; syncd discard %s ends it", row.RowID)
+		}
+		return
+	}
 	heals, replay := "a newer version of the record heals it", "; or mend the cause and replay it"
 	if row.Reason == ReasonRenamed {
-		heals, replay = "with on_rename: rename or recreate in its flow, "+heals, ", and so does a replay"
+		can := "rename or recreate"
+		if s.Flow != nil {
+			can = s.Flow.Renamings()
+		}
+		heals, replay = "with on_rename: "+can+" in its flow, "+heals, ", and so does a replay"
 	}
 	e.Next = heals + replay
 	no := replayable(row, s.Flow)
 	if e.Replay = no == ""; !e.Replay {
 		e.Next = heals + "; it cannot be replayed: " + no
+	}
+}
+
+// asked says that the record was asked of its source, and what that waits for.
+func (s Surroundings) asked(now time.Time, e *Explanation) {
+	e.Text += fmt.Sprintf("; asked of the source at %s, which waits for client %s", stampText(s.Asked.At), s.Asked.Client)
+	e.Next = "mapped anew when the source has answered"
+	switch {
+	case s.Source.PausedUntil.After(now):
+		e.Until = s.Source.PausedUntil
+		e.Text += fmt.Sprintf(" until %s (%s)", stampText(e.Until), s.Source.Reason)
+	case s.Asked.DueAt.After(now):
+		e.Until = s.Asked.DueAt
+		e.Text += fmt.Sprintf("; it is asked again at %s", stampText(e.Until))
+	default:
+		e.Text += " and for the daemon"
 	}
 }
 
@@ -140,6 +180,9 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		whyWaiting(row, s, e)
 	case ReasonRefresh:
 		e.Text = fmt.Sprintf("older than max_age %s; its present state is asked for", s.Flow.MaxAge)
+		if s.Asked != nil {
+			e.Text += ", since " + stampText(s.Asked.At)
+		}
 		e.Next = "sent as a new generation when the source has answered"
 		if s.Source.PausedUntil.After(now) {
 			e.Reason, e.Until = "paused", s.Source.PausedUntil

@@ -59,13 +59,19 @@ func TestCollisionIsExplainedInEveryState(t *testing.T) {
 	for _, state := range []State{Ready, Done, Dead, Held} {
 		row := Row{RowID: RowID{"orders", "A"}, SourceID: "1", State: state, LastClass: connectors.Applied}
 		e := Why(&row, Surroundings{Flow: &Flow{}, Claimants: []string{"2", "3"}}, time.Now())
-		if want := "source records 2, 3 map to this key too and wait, because source record 1 has it; correct one of these records at the source, or the flow's key"; e.Collision != want {
+		drops := "drops the claims"
+		if state == Dead || state == Held {
+			drops = "ends this job, and a second time drops the claims"
+		}
+		if want := "source records 2, 3 map to this key too and wait, because source record 1 has it; correct one of these records at the source, or the flow's key; " +
+			"if what waits is no longer at the source, syncd discard orders/A " + drops; e.Collision != want {
 			t.Errorf("%s: %s", state, e.Collision)
 		}
 	}
 	row := Row{RowID: RowID{"orders", "A"}, State: Done}
 	e := Why(&row, Surroundings{Flow: &Flow{}, Claimants: []string{"2", "3", "4", "5", "6", "7", "8"}}, time.Now())
-	if want := "source records 2, 3, 4, 5, 6 and 2 more map to this key too and wait, until it is free; correct one of these records at the source, or the flow's key"; e.Collision != want {
+	if want := "source records 2, 3, 4, 5, 6 and 2 more map to this key too and wait, until it is free; correct one of these records at the source, or the flow's key; " +
+		"if what waits is no longer at the source, syncd discard orders/A drops the claims"; e.Collision != want {
 		t.Errorf("%s, want %s", e.Collision, want)
 	}
 	if e := Why(&row, Surroundings{Flow: &Flow{}}, time.Now()); e.Collision != "" {

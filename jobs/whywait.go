@@ -77,10 +77,7 @@ func (s Surroundings) collision(row *Row, e *Explanation) {
 	if n == 0 {
 		return
 	}
-	names := strings.Join(s.Claimants[:min(n, mostNamed)], ", ")
-	if n > mostNamed {
-		names += fmt.Sprintf(" and %d more", n-mostNamed)
-	}
+	names := namedIDs(s.Claimants)
 	who, waits := "source record "+names+" maps", "waits"
 	if n > 1 {
 		who, waits = "source records "+names+" map", "wait"
@@ -89,5 +86,23 @@ func (s Surroundings) collision(row *Row, e *Explanation) {
 	if row.SourceID != "" {
 		owner = "because source record " + row.SourceID + " has it"
 	}
-	e.Collision = fmt.Sprintf("%s to this key too and %s, %s; correct one of these records at the source, or the flow's key", who, waits, owner)
+	drops := "drops the claim"
+	if n > 1 {
+		drops = "drops the claims"
+	}
+	if row.State == Dead || row.State == Held {
+		drops = "ends this job, and a second time " + drops
+	}
+	e.Collision = fmt.Sprintf("%s to this key too and %s, %s; correct one of these records at the source, or the flow's key; if what waits is no longer at the source, syncd discard %s %s",
+		who, waits, owner, row.RowID, drops)
+}
+
+// namedIDs names some source records.
+func namedIDs(ids []string) string {
+	n := len(ids)
+	names := strings.Join(ids[:min(n, mostNamed)], ", ")
+	if n > mostNamed {
+		names += fmt.Sprintf(" and %d more", n-mostNamed)
+	}
+	return names
 }

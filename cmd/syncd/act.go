@@ -16,6 +16,13 @@ type actedJSON struct {
 	Done    int       `json:"done"`
 	Asked   int       `json:"asked"`
 	Skipped []skipped `json:"skipped"`
+	Dropped []dropped `json:"dropped,omitempty"`
+}
+
+// dropped names the source records whose claims to a job's key were dropped.
+type dropped struct {
+	Job       string   `json:"job"`
+	SourceIDs []string `json:"source_ids"`
 }
 
 type skipped struct {
@@ -45,7 +52,12 @@ func (a *app) discardCmd() *cobra.Command {
 		Use:   "discard FLOW/KEY ... --reason TEXT",
 		Short: "Give jobs up",
 		Long: `discard ends open or dead jobs without writing them. A newer version of the record
-opens it again. The reason is kept in the job's history.`,
+opens it again. The reason is kept in the job's history.
+
+Where other source records claim the job's key and wait, and the job is not dead,
+their claims are dropped instead, and the job stays as it is. That is for records
+that are no longer at the source; one that still is claims the key again when it
+is read.`,
 		Args: someJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
@@ -87,6 +99,10 @@ func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []
 	for _, s := range got.Skipped {
 		out.Skipped = append(out.Skipped, skipped{s.RowID.String(), s.Why})
 	}
+	for _, d := range got.Dropped {
+		out.Dropped = append(out.Dropped, dropped{d.RowID.String(), d.SourceIDs})
+	}
+	slices.SortFunc(out.Dropped, func(x, y dropped) int { return strings.Compare(x.Job, y.Job) })
 	slices.SortFunc(out.Skipped, func(x, y skipped) int { return strings.Compare(x.Job, y.Job) })
 	if a.json {
 		err = printJSON(a.out, out)
@@ -96,6 +112,9 @@ func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []
 			fmt.Fprintf(a.out, ", %d asked of their source", out.Asked)
 		}
 		fmt.Fprintln(a.out)
+		for _, d := range out.Dropped {
+			fmt.Fprintf(a.out, "%s stays as it is; no longer claimed by source record %s\n", clean(d.Job), clean(strings.Join(d.SourceIDs, ", ")))
+		}
 		for _, s := range out.Skipped {
 			fmt.Fprintf(a.out, "%s left alone: %s\n", clean(s.Job), clean(s.Why))
 		}

@@ -22,6 +22,7 @@ type explainJSON struct {
 	Until   *time.Time `json:"until,omitempty"`
 	Next    string     `json:"next"`
 	Replay  bool       `json:"replay,omitempty"`
+	AskedAt *time.Time `json:"asked_at,omitempty"`
 	Refused string     `json:"refused,omitempty"`
 	Source  string     `json:"source_id,omitempty"`
 	Claims  []string   `json:"claimed_also_by,omitempty"`
@@ -47,6 +48,9 @@ func (a *app) explain(ctx context.Context, name string) error {
 	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: a.secrets.cut(e.Text),
 		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Refused: d.refused,
 		Source: d.Row.SourceID, Claims: d.Claimants, Collide: e.Collision}
+	if d.Asked != nil {
+		o.AskedAt = at(d.Asked.At)
+	}
 	if a.json {
 		err = printJSON(a.out, o)
 	} else {

@@ -38,6 +38,7 @@ type rowJSON struct {
 	Unresolved *time.Time `json:"unresolved_since,omitempty"`
 	WaitsFor   string     `json:"waits_for,omitempty"`
 	Claims     []string   `json:"claimed_also_by,omitempty"`
+	AskedAt    *time.Time `json:"asked_at,omitempty"`
 }
 
 func (a *app) row(r *jobs.Row, running bool) rowJSON {
@@ -143,6 +144,12 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 	}
 	if d.Await, err = j.Awaited(ctx, d.Row, flows(c)); err != nil {
 		return d, exit(exitJournal, err)
+	}
+	d.Surroundings.Newer = d.Detail.Newer
+	if d.Flow != nil {
+		if d.Asked, err = j.Asked(ctx, &d.Row, d.Flow.SourceClient); err != nil {
+			return d, exit(exitJournal, err)
+		}
 	}
 	ps, err := changed(ctx, j, c)
 	if err != nil {

@@ -27,6 +27,8 @@ type showJSON struct {
 	Link     string        `json:"link,omitempty"`
 	Attempts []attemptJSON `json:"attempts"`
 	Body     any           `json:"body,omitempty"`
+	// asks is the client that was asked for the record, and until when it is paused.
+	asks string
 }
 
 func (a *app) jobsShowCmd() *cobra.Command {
@@ -56,6 +58,13 @@ func (a *app) jobsShow(ctx context.Context, name string, body bool) error {
 		s.Attempts = append(s.Attempts, attemptJSON{t.Number, t.Generation, t.At, string(t.Class), t.Code, a.secrets.cut(t.Message)})
 	}
 	s.Claims = d.Claimants
+	if d.Asked != nil {
+		s.AskedAt = at(d.Asked.At)
+		s.asks = d.Asked.Client
+		if gate := d.Surroundings.Source; gate.PausedUntil.After(d.now) {
+			s.asks += " until " + stamp(&gate.PausedUntil) + " (" + gate.Reason + ")"
+		}
+	}
 	if body && len(d.Row.Body) > 0 {
 		s.Body = d.Row.Body
 	}
@@ -86,6 +95,9 @@ func (s *showJSON) print(w io.Writer, body bool) error {
 	line("due", stamp(s.DueAt))
 	line("in doubt since", stamp(s.Unresolved))
 	line("waits for", s.WaitsFor)
+	if s.AskedAt != nil {
+		line("asked of source", stamp(s.AskedAt)+", waits for client "+s.asks)
+	}
 	line("last outcome", s.outcome())
 	if err := tw.Flush(); err != nil {
 		return err

@@ -90,6 +90,8 @@ func seeded(now time.Time) []jobs.Row {
 //	paused     both clients paused, one of them suspended
 //	throttled  one client paused by its quota
 //	circle     two jobs that wait for each other, and one behind them
+//	hands      keys that other source records claim, records asked of their source,
+//	           and a done job whose newer state is dead
 //	doubt      a write in doubt that was just sent
 //	bound      what ties the records of the flows of syncd.yaml
 func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
@@ -129,6 +131,9 @@ func seed(path string, what []string) error {
 		}
 		if has("paused") {
 			errs = append(errs, tx.PutClient(ctx, erp))
+		}
+		if has("hands") {
+			errs = append(errs, seedHands(ctx, tx, now))
 		}
 		if has("circle") {
 			var rows []jobs.Row
@@ -183,6 +188,25 @@ func seedAll(ctx context.Context, tx jobs.Tx, now time.Time) error {
 		tx.PutContender(ctx, jobs.Contender{RowID: id, SourceID: "src-other", Since: now, Hash: []byte{2}, Body: json.RawMessage(`{}`)}),
 		tx.AddClaim(ctx, jobs.Claim{ID: "c1", Client: "erp", Owner: "somebody", At: now.Add(-60 * time.Hour), Open: 1,
 			Jobs: []jobs.ClaimedJob{{RowID: jobs.RowID{Flow: "orders", Key: "running"}, Generation: 2, Attempt: 4}}}))
+}
+
+// seedHands adds to the jobs of seedAll what only records that change hands have.
+func seedHands(ctx context.Context, tx jobs.Tx, now time.Time) error {
+	claim := func(key, source string) error {
+		return tx.PutContender(ctx, jobs.Contender{RowID: jobs.RowID{Flow: "orders", Key: key}, SourceID: source, Since: now, Hash: []byte{2}, Body: json.RawMessage(`{}`)})
+	}
+	ask := func(key string, k jobs.RequestKind) jobs.Request {
+		return jobs.Request{Client: "shop", Flow: "orders", SourceID: "src-" + key, Kind: k, Key: key, At: now.Add(-36 * time.Hour), DueAt: now.Add(-36 * time.Hour)}
+	}
+	return errors.Join(claim("done", "src-8"), claim("done", "src-9"), claim("ready", "src-8"),
+		tx.AddRequests(ctx, []jobs.Request{ask("@dead-mapping", jobs.Remap), ask("ready-refresh", jobs.Refresh)}),
+		tx.PutSources(ctx, "orders", []jobs.SourceRecord{{ID: "src-done-stale", Keys: []string{"dead-newer", "done-stale"}}}),
+		tx.PutRows(ctx, []jobs.Row{{RowID: jobs.RowID{Flow: "orders", Key: "dead-newer"}, Client: "erp", Entity: "order", SourceID: "src-done-stale", State: jobs.Dead,
+			Reason: jobs.ReasonRenamed, Generation: 1, LastClass: connectors.Invalid, LastCode: "renamed", LastAt: now},
+			{RowID: jobs.RowID{Flow: "orders", Key: "it's\n$(dead) too"}, Client: "erp", Entity: "order", SourceID: "src-quoted", State: jobs.Dead,
+				Reason: jobs.ReasonFailed, Generation: 1, LastClass: connectors.Invalid, LastCode: "http_422", LastAt: now, ReadAt: now},
+			{RowID: jobs.RowID{Flow: "orders", Key: "@?0123"}, Client: "erp", Entity: "order", State: jobs.Dead,
+				Reason: jobs.ReasonMapping, Generation: 1, LastClass: connectors.Invalid, LastCode: "mapping", LastMessage: "the line has 3 values and the header 2", LastAt: now.Add(-60 * time.Hour)}}))
 }
 
 // TestSeedHasEveryReason keeps the scripts' jobs complete when a reason is added.

@@ -14,18 +14,14 @@ import (
 // engine on a fresh place for this test alone, which tells the time by now.
 func Journal(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.Engine) {
 	for _, group := range [][]rule{admissionRules, keyRules, outcomeRules, doubtRules, ageRules, operatorRules,
-		handedKeyRules, editedRules, hostileRules, readingRules, waitRules, bindingRules} {
+		handedKeyRules, editedRules, operatorsRules, hostileRules, readingRules, waitRules, bindingRules} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				b := &bench{T: t, underWay: map[jobs.RowID]bool{}, at: time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)}
 				b.engine = open(t, func() time.Time { return b.at })
 				b.journal = jobs.New(b.engine, jobs.Options{Owner: "daemon-1", Rand: func() float64 { return 0.5 }})
-				b.flow = &jobs.Flow{Name: "orders", SourceClient: "shop", Stream: "orders", Client: "erp", Entity: "order",
-					Strategy: connectors.ExternalRef, SettleTime: 30 * time.Second, Retry: jobs.DefaultRetry(),
-					OnExisting: "adopt", OnDelete: "ignore", OnVanish: "gone", OnRename: "refuse", OnMissing: "recreate",
-					OnFrozen: "dead", OnExpire: "dead"}
-				b.flows = map[string]*jobs.Flow{"orders": b.flow}
+				b.write("orders", "order")
 				r.prove(b)
 			})
 		}
@@ -47,6 +43,15 @@ type bench struct {
 	flows   map[string]*jobs.Flow
 	// underWay is what the daemon being played has claimed and not settled.
 	underWay map[jobs.RowID]bool
+}
+
+// write goes on with a flow of its own that writes an entity.
+func (b *bench) write(flow, entity string) {
+	b.flow = &jobs.Flow{Name: flow, SourceClient: "shop", Stream: "orders", Client: "erp", Entity: entity,
+		Strategy: connectors.ExternalRef, SettleTime: 30 * time.Second, Retry: jobs.DefaultRetry(),
+		OnExisting: "adopt", OnDelete: "ignore", OnVanish: "gone", OnRename: "refuse", OnMissing: "recreate",
+		OnFrozen: "dead", OnExpire: "dead"}
+	b.flows = map[string]*jobs.Flow{flow: b.flow}
 }
 
 func (b *bench) pass(d time.Duration) { b.at = b.at.Add(d) }

@@ -25,14 +25,6 @@ func (b *bench) keyRefused(version int64) {
 	b.pass(time.Second)
 }
 
-// apart is the bench with a flow of its own, on an entity of its own.
-func (b *bench) apart(name string) *bench {
-	c, f := *b, *b.flow
-	f.Name, f.Entity = name, name
-	c.flow, c.flows = &f, map[string]*jobs.Flow{name: &f}
-	return &c
-}
-
 // stands lets everything be written and expects the record under exactly these keys.
 func (b *bench) stands(keys ...string) {
 	b.Helper()
@@ -65,10 +57,10 @@ var editedRules = []rule{
 								if was == 0 && by > 0 {
 									continue
 								}
-								c := b.apart(fmt.Sprint("f", n))
-								c.flow.OnDelete = remove
-								c.allowed(rename, remove, was, by, content, discarded)
-								b.at = c.at
+								name := fmt.Sprint("f", n)
+								b.write(name, name)
+								b.flow.OnDelete = remove
+								b.allowed(rename, remove, was, by, content, discarded)
 							}
 						}
 					}
@@ -79,21 +71,21 @@ var editedRules = []rule{
 	{"a record whose refused key was allowed goes back to its old key", func(b *bench) {
 		for _, remove := range []string{"ignore", "delete"} {
 			for _, rename := range []string{"recreate", "rename"} {
-				c := b.apart(rename + remove)
-				c.flow.OnDelete = remove
-				c.keyRefused(10)
-				c.flow.OnRename = rename
-				c.admit(c.ev("1", 12, "A", "z"))
-				c.want("B", jobs.Done, jobs.ReasonIgnored)
-				c.body("A", "z")
-				c.stands("A")
-				c.admit(c.ev("1", 13, "B", "x"))
-				c.stands("B")
-				c.admit(c.ev("1", 14, "A", "x"))
-				c.body("A", "x")
-				c.stands("A")
-				is(b, "A is desired gone", c.row("A").Gone, false)
-				b.at = c.at
+				name := rename + remove
+				b.write(name, name)
+				b.flow.OnDelete = remove
+				b.keyRefused(10)
+				b.flow.OnRename = rename
+				b.admit(b.ev("1", 12, "A", "z"))
+				b.want("B", jobs.Done, jobs.ReasonIgnored)
+				b.body("A", "z")
+				b.stands("A")
+				b.admit(b.ev("1", 13, "B", "x"))
+				b.stands("B")
+				b.admit(b.ev("1", 14, "A", "x"))
+				b.body("A", "x")
+				b.stands("A")
+				is(b, "A is desired gone", b.row("A").Gone, false)
 			}
 		}
 	}},
@@ -154,16 +146,15 @@ var editedRules = []rule{
 	}},
 	{"an old key that another record takes over does not keep the refused one closed", func(b *bench) {
 		for _, rename := range []string{"recreate", "rename"} {
-			c := b.apart(rename)
-			c.flow.OnDelete = "delete"
-			c.keyRefused(10)
-			is(b, "collided", c.admit(c.ev("2", 10, "A", "two")).Collided, 1)
-			c.flow.OnRename = rename
-			c.pass(time.Second)
-			c.admit(c.ev("1", 11, "B", "x"))
-			c.body("A", "two")
-			c.stands("A", "B")
-			b.at = c.at
+			b.write(rename, rename)
+			b.flow.OnDelete = "delete"
+			b.keyRefused(10)
+			is(b, "collided", b.admit(b.ev("2", 10, "A", "two")).Collided, 1)
+			b.flow.OnRename = rename
+			b.pass(time.Second)
+			b.admit(b.ev("1", 11, "B", "x"))
+			b.body("A", "two")
+			b.stands("A", "B")
 		}
 	}},
 	{"a key that comes to another record is opened although a person had given it up", func(b *bench) {

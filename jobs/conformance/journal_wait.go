@@ -96,7 +96,7 @@ var waitRules = []rule{
 	{"the dead letter of a refused key says what can be done with this source", func(b *bench) {
 		for asked, want := range map[bool][]string{
 			true:  {", then replay this row", "and so does a replay"},
-			false: {", then its next version at the source is written so", "it cannot be replayed: its source cannot be asked for one record; with on_rename: rename or recreate, its next version at the source is written under the new key"},
+			false: {", then its next version at the source is written so", "it cannot be replayed: its source cannot be asked for one record; with on_rename: recreate, its next version at the source is written under the new key"},
 		} {
 			b.flow.CanRefresh = asked
 			old, now := fmt.Sprint("old-", asked), fmt.Sprint("new-", asked)
