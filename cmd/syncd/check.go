@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -122,11 +125,29 @@ func remarks(c *config.Config) []string {
 			out = append(out, fmt.Sprintf("flow %s: not enabled", name))
 		}
 	}
+	if r := folderRemark(c); r != "" {
+		out = append(out, r)
+	}
 	if enabled == 0 {
 		out = append(out, "no flow is enabled; syncd run has nothing to do")
 	}
 	slices.Sort(out)
 	return out
+}
+
+// folderRemark says that the folder of an embedded journal is not there.
+func folderRemark(c *config.Config) string {
+	if c.Journal.Engine() != "sqlite" {
+		return ""
+	}
+	dir := filepath.Dir(c.Journal.SQLite.Path)
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("journal: the folder %s does not exist here; syncd run needs it, writable for its user", dir)
+	case err == nil && !info.IsDir():
+		return fmt.Sprintf("journal: %s is no folder; syncd run needs one for the journal", dir)
+	}
+	return ""
 }
 
 // liveJournal compares the flows with what their records were made with, where there
@@ -179,6 +200,9 @@ func count(n int, of string) string {
 
 func (a *app) printCheck(o checkJSON) {
 	fmt.Fprintf(a.out, "%s: %s and %s, no mistakes\n", o.Config, count(o.Clients, "client"), count(o.Flows, "flow"))
+	if o.Live == nil {
+		fmt.Fprintln(a.out, "the clients were not asked, and the flows not compared with the journal; check --live does both")
+	}
 	for _, r := range o.Remarks {
 		fmt.Fprintln(a.out, "note:", clean(r))
 	}

@@ -41,7 +41,7 @@ type liveCheck struct {
 // liveClient is a client that was opened for a check.
 type liveClient struct {
 	*daemon.ClientPlan
-	gate *ratelimit.Gate
+	gate *patient
 	inst connectors.Instance
 	// bad are the streams and entities with which something is wrong, which was
 	// told; "" is the client as a whole.
@@ -107,8 +107,9 @@ func (l *liveCheck) client(ctx context.Context, cp *daemon.ClientPlan, p ratelim
 	ctx, cancel := context.WithTimeout(ctx, liveTime)
 	defer cancel()
 	c := &liveClient{ClientPlan: cp, bad: map[string]bool{}}
-	var err error
-	if c.gate, err = ratelimit.NewGate(cp.Name, cp.Gate, nil, nil, nil, quiet()); err == nil {
+	gate, err := ratelimit.NewGate(cp.Name, cp.Gate, nil, nil, nil, quiet())
+	if err == nil {
+		c.gate = &patient{Gate: gate}
 		if p.Active(utcNow()) {
 			c.gate.Restore(p)
 		}
@@ -121,7 +122,7 @@ func (l *liveCheck) client(ctx context.Context, cp *daemon.ClientPlan, p ratelim
 	}
 	l.open[cp.Name] = c
 	streams, entities := used(l.plan, cp.Name)
-	for _, f := range c.inst.Check(ctx, streams, entities) {
+	for _, f := range c.asked(ctx, streams, entities) {
 		if f.Problem != "" {
 			c.bad[f.Subject] = true
 		}
@@ -161,6 +162,9 @@ func (l *liveCheck) add(c *liveClient, f connectors.Finding) {
 			lf.Text += ": " + s.Pause.Evidence
 		}
 		lf.Paused = true
+		if slices.Contains(l.found, lf) {
+			return // told of the same before
+		}
 	}
 	l.found = append(l.found, lf)
 }
@@ -175,7 +179,11 @@ func (l *liveCheck) flow(ctx context.Context, f *daemon.FlowPlan) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTime)
 	defer cancel()
-	page, err := src.inst.Source().Pull(ctx, connectors.PullRequest{Stream: f.Stream, Start: connectors.Start{All: true}, Limit: liveRecords})
+	var page connectors.Page
+	err := patiently(ctx, src, func() (err error) {
+		page, err = src.inst.Source().Pull(ctx, connectors.PullRequest{Stream: f.Stream, Start: connectors.Start{All: true}, Limit: liveRecords})
+		return err
+	})
 	switch {
 	case err != nil && src.bad[f.Stream]:
 		return
@@ -189,7 +197,10 @@ func (l *liveCheck) flow(ctx context.Context, f *daemon.FlowPlan) {
 	}
 	asked := false
 	if !dst.bad[""] {
-		asked, err = t.ask(ctx, dst.inst, f.Entity)
+		err = patiently(ctx, dst, func() (err error) {
+			asked, err = t.ask(ctx, dst.inst, f.Entity)
+			return err
+		})
 	}
 	if err != nil && !dst.bad[f.Entity] {
 		l.add(dst, connectors.Finding{Subject: "flow " + f.Name, Problem: "try a few records: " + err.Error(), Unreachable: connectors.Unanswered(err)})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -52,5 +53,70 @@ func TestCheckWritesNothingIntoTheTarget(t *testing.T) {
 	}
 	if got := w.erp.effects(); len(got) != 0 {
 		t.Errorf("writes %q", got)
+	}
+}
+
+// quota refuses what comes after n requests within a window.
+func quota(n int, window time.Duration, retryAfter string) func(http.ResponseWriter, *http.Request) bool {
+	var asked int
+	var since time.Time
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		if time.Since(since) >= window {
+			asked, since = 0, time.Now()
+		}
+		if asked++; asked <= n {
+			return false
+		}
+		w.Header().Set("Retry-After", retryAfter)
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+		return true
+	}
+}
+
+func TestCheckWaitsOutShortPausesOfASmallQuota(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 6} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.shop.put("A", "first")
+			w.shop.refusing(quota(n, 900*time.Millisecond, "1"))
+			w.erp.refusing(quota(n, 900*time.Millisecond, "1"))
+			r := w.call("check", "--live")
+			if r.code != exitOK || !strings.Contains(r.out, "ok          erp flow orders: 1 record read and mapped\n") {
+				t.Errorf("a quota of %d: exit code %d:\n%s%s", n, r.code, r.out, r.errout)
+			}
+		})
+	}
+}
+
+func TestCheckTellsALongPauseAtOnceAndOnce(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 2} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.shop.put("A", "first")
+			w.shop.refusing(quota(n, time.Hour, "600"))
+			begun := time.Now()
+			r := w.call("check", "--live")
+			if r.code != exitUnreachable || time.Since(begun) > 30*time.Second {
+				t.Errorf("exit code %d after %s", r.code, time.Since(begun))
+			}
+			told := map[string]int{}
+			for line := range strings.Lines(r.out) {
+				if strings.HasPrefix(line, "PAUSED") {
+					told[line]++
+				}
+			}
+			if len(told) == 0 {
+				t.Errorf("no pause is told:\n%s", r.out)
+			}
+			for line, times := range told {
+				if times > 1 {
+					t.Errorf("told %d times: %s", times, line)
+				}
+			}
+		})
 	}
 }
