@@ -157,3 +157,24 @@ func TestHintsAreNear(t *testing.T) {
 		}
 	}
 }
+
+func TestCharactersOfWordProcessorsAreNamedWithWhatToWrite(t *testing.T) {
+	straight, minus := `use straight quotes: "text"`, "write the plain minus sign -"
+	for src, want := range map[string]string{
+		"{a: “x”}": straight, "{a: „x“}": straight, "{a: ‘x’}": straight, "{a: «x»}": straight, "{a: `x`}": straight, "{a: ＂x＂}": straight,
+		"{a: (.b – .c)}": minus, "{a: (.b − .c)}": minus, "{a: —1}": minus,
+		"{a:\u00a0.b}":                        "invisible character (U+00A0)",
+		"{a: .b\u200b}":                       "invisible character (U+200B)",
+		"\ufeff{a: .b}":                       "invisible character (U+FEFF)",
+		"{a: …}":                              "three plain dots",
+		"if .a && .b then {} else null end":   "write and between conditions",
+		"if .a || .b then {} else null end":   "write or between conditions",
+		"select(.a and (.b || .c)) | {a: .a}": "write or between conditions",
+	} {
+		for _, s := range []Source{{Map: src, Key: ".id"}, {Map: ".", Key: src}} {
+			if _, err := Compile(s); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", src, err, want)
+			}
+		}
+	}
+}

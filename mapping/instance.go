@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
 )
@@ -95,8 +97,31 @@ func syntaxError(field, src string, err error) *CompileError {
 		hint = `strings are written in double quotes`
 	case p.Token == "==" || p.Token == "!":
 		hint = "a condition is written as if … then … else … end"
+	case offset < len(src):
+		hint = typeset(src[:offset], src[offset:])
 	}
 	return compileError(field, src, offset, p.Error(), hint)
+}
+
+// typeset advises on a character that word processors, chat programs and web pages
+// put in the place of one that jq knows.
+func typeset(before, src string) string {
+	r, _ := utf8.DecodeRuneInString(src)
+	switch {
+	case strings.ContainsRune("“”„‟«»″＂‘’‚‛‹›′＇`´", r):
+		return `use straight quotes: "text"`
+	case strings.ContainsRune("‐‑‒–—−－", r):
+		return "write the plain minus sign -"
+	case r == '…':
+		return "write three plain dots, or what they stand for"
+	case r == 0xfeff, r >= 0x200b && r <= 0x200f, r != ' ' && unicode.Is(unicode.Zs, r):
+		return fmt.Sprintf("put a plain blank in the place of this invisible character (U+%04X)", r)
+	case strings.HasPrefix(src, "&"):
+		return "write and between conditions"
+	case strings.HasPrefix(src, "||"), src[0] == '|' && strings.HasSuffix(before, "|"):
+		return "write or between conditions"
+	}
+	return ""
 }
 
 // nameError places an error of the compiler, which is about a variable or label

@@ -174,7 +174,7 @@ func TestPauseDuringARefreshStopsTheRepeat(t *testing.T) {
 	srv.Next(hostile.Named("status_401"))
 	_, err := c.Do(t.Context(), write("/orders", "{}"))
 	e := wantError(t, err, Paused, "paused")
-	if want := `client "shop": POST /orders: not sent: client "shop" is paused (operator) until someone resumes it`; e.Error() != want || e.RetryAfter != 0 {
+	if want := `client "shop": POST /orders: not sent: client "shop" is paused (operator)`; e.Error() != want || e.RetryAfter != 0 {
 		t.Errorf("got  %s, retry after %s\nwant %s", e, e.RetryAfter, want)
 	}
 	if n := count(srv, "/orders"); n != 1 {

@@ -179,6 +179,7 @@ func (c *Client) Close() {
 // fail completes an error with what it is about, and logs it at debug.
 func (c *Client) fail(x *call, e *Error) *Error {
 	e.Client, e.Method, e.Path, e.Write = c.name, x.Method, short(x.url.EscapedPath()), x.Write
+	e.URL = bare(x.url)
 	if e.Path == "" {
 		e.Path = "/"
 	}

@@ -54,6 +54,8 @@ type Error struct {
 	Method string
 	// Path is the path of the URL, without query.
 	Path string
+	// URL is what was asked, without user, query and fragment.
+	URL string
 	// Write is the request's own.
 	Write bool
 	// Status is the HTTP status, 0 without an answer.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -129,6 +130,11 @@ func (a *api) readError(err error) *connectors.Error {
 			o = asRead(o)
 		}
 		o.RetryAfter = e.RetryAfter
+		switch e.Status {
+		case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented:
+			// A wrong path or base_url is the usual reason.
+			o.Message += fmt.Sprintf(", of %s %s", e.Method, e.URL)
+		}
 		if e.Kind == httpx.TooLarge && e.Sent {
 			o.Message += "; ask for less at once, or raise max_body"
 		}
