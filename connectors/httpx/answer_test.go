@@ -194,25 +194,6 @@ func TestOnlyOneJSONValueIsJSON(t *testing.T) {
 	}
 }
 
-func TestSampleIsShortAndPrintable(t *testing.T) {
-	tests := []struct{ name, body, want string }{
-		{"page", "<html>\r\n\tdown</html>", "<html>   down</html>"},
-		{"escape", "a\x1b[31mred\x00\x7f", "a?[31mred??"},
-		{"direction of writing", "a\u202eb\u2066c", "a?b?c"},
-		{"broken encoding", "a\xffb", "a?b"},
-		{"control of the upper half", "a\u0085b", "a?b"},
-		{"long", strings.Repeat("x", 300), strings.Repeat("x", 200)},
-		{"cut within a letter", strings.Repeat("x", 199) + "é", strings.Repeat("x", 199) + "?"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := sample([]byte(tt.body)); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
 func TestPausedClientSendsNothing(t *testing.T) {
 	reached := 0
 	base := newDirect(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))

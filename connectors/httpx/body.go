@@ -15,7 +15,7 @@ import (
 const maxErrorBody = 1 << 20
 
 // bodyError says why a body could not be had whole: code is "too_large",
-// "gzip", "encoding", or "" when reading from the connection failed with err.
+// "gzip", "encoding", "charset", or "" when reading from the connection failed with err.
 type bodyError struct {
 	code   string
 	detail string

@@ -184,6 +184,6 @@ func (c *Client) fail(x *call, e *Error) *Error {
 		e.Path = "/"
 	}
 	c.log.Debug("request failed", "method", e.Method, "path", e.Path, "kind", string(e.Kind), "code", e.Code,
-		"status", e.Status, "sent", e.Sent, "write", e.Write, "sample", e.Sample)
+		"status", e.Status, "sent", e.Sent, "write", e.Write, "shape", e.Shape)
 	return e
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
-	"strings"
 	"time"
 
 	"syncd/ratelimit"
@@ -163,8 +162,9 @@ func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Respon
 		c.gate.Observe(ctx, sig, received)
 	}
 	resp := &Response{Status: raw.StatusCode, Header: raw.Header, ServerTime: sig.ServerTime, Started: started, Received: received}
-	if t, _, err := mime.ParseMediaType(raw.Header.Get("Content-Type")); err == nil {
-		resp.ContentType = t
+	charset := ""
+	if t, params, err := mime.ParseMediaType(raw.Header.Get("Content-Type")); err == nil {
+		resp.ContentType, charset = t, params["charset"]
 	}
 	limit := min(orDefault(x.maxBody, c.maxBody), c.maxBody)
 	if !x.accepts(resp.Status) {
@@ -175,6 +175,9 @@ func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Respon
 	resp.Truncated = bad != nil
 	if bad != nil && x.accepts(resp.Status) {
 		return nil, c.unreadable(ctx, limited, x, resp, bad)
+	}
+	if bad == nil {
+		resp.Body, resp.foreign = toUTF8(resp.Body, charset)
 	}
 	if !early {
 		if c.signal != nil {
@@ -193,7 +196,7 @@ func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Respon
 // refused turns an answer that was not asked for into an error.
 func (c *Client) refused(x *call, resp *Response) *Error {
 	e := &Error{Kind: Status, Status: resp.Status, Code: statusCode(resp.Status), Detail: statusText(resp.Status),
-		RetryAfter: resp.retryAfter, Sent: true, resp: resp, Sample: sampleUnlessJSON(resp)}
+		RetryAfter: resp.retryAfter, Sent: true, resp: resp, Shape: shape(resp)}
 	switch {
 	case resp.Status == http.StatusUnauthorized:
 		e.Kind, e.Sent = Auth, false
@@ -218,7 +221,7 @@ func unclear(status int) bool {
 
 // unreadable is a body that could not be had, under a status that was asked for.
 func (c *Client) unreadable(ctx, limited context.Context, x *call, resp *Response, bad *bodyError) *Error {
-	e := &Error{Status: resp.Status, Sent: true, resp: resp, Code: bad.code, Detail: bad.detail, Sample: sampleUnlessJSON(resp)}
+	e := &Error{Status: resp.Status, Sent: true, resp: resp, Code: bad.code, Detail: bad.detail, Shape: shape(resp)}
 	if bad.code == "" {
 		code, detail, err := c.why(ctx, limited, bad.err)
 		if code == "closed" {
@@ -289,11 +292,4 @@ func (c *Client) noCredentials(ctx context.Context, x *call, err error) *Error {
 		return c.fail(x, &Error{Kind: Canceled, Code: "canceled", Detail: "the caller gave up while waiting for credentials", err: ctx.Err()})
 	}
 	return c.fail(x, &Error{Kind: NotSent, Code: "credentials", Detail: err.Error(), err: err})
-}
-
-func sampleUnlessJSON(resp *Response) string {
-	if resp.ContentType == "application/json" || strings.HasSuffix(resp.ContentType, "+json") {
-		return ""
-	}
-	return sample(resp.Body)
 }

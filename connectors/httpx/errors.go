@@ -62,7 +62,7 @@ type Error struct {
 	Status int
 	// Code names the cause in a short and stable way: "http_500", "dns",
 	// "no_such_host", "connect", "tls", "address_refused", "timeout", "reset",
-	// "closed", "protocol", "canceled", "cut", "gzip", "encoding", "too_large",
+	// "closed", "protocol", "canceled", "cut", "gzip", "encoding", "charset", "too_large",
 	// "not_json", "empty_body", "redirect", "foreign_url", "too_many_redirects",
 	// "paused", "throttled", "request", "request_too_large", and "token_…" for the
 	// token endpoint.
@@ -75,9 +75,10 @@ type Error struct {
 	// Sent reports whether any byte that the server could act upon may have left.
 	// A request refused with 401 was not acted upon.
 	Sent bool
-	// Sample is the beginning of an answer that is not JSON, at most 200 bytes
-	// without control characters. It may hold customer data: for logs at debug only.
-	Sample string
+	// Shape says what an answer that makes no sense looks like, without anything of
+	// what it holds: "512 bytes, sent as
+	// text/html, beginning as HTML or XML". For logs.
+	Shape string
 
 	resp *Response
 	err  error
@@ -124,25 +125,51 @@ func statusText(code int) string {
 
 func statusCode(status int) string { return fmt.Sprintf("http_%d", status) }
 
-// sampleSize bounds Error.Sample, in bytes.
-const sampleSize = 200
+// shape says what a body looks like: its length, what its header says it is, and
+// what it begins like. Nothing of its content is in it, since an answer may hold
+// what a shop knows of its customers.
+func shape(resp *Response) string {
+	return fmt.Sprintf("%d bytes, sent as %s, beginning as %s", len(resp.Body), mediaType(resp.ContentType), beginning(resp.Body))
+}
 
-// sample is the beginning of a body, fit to be printed.
-func sample(body []byte) string {
-	s := string(body[:min(len(body), sampleSize)])
-	s = strings.ToValidUTF8(s, "?")
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0, // control characters
-			r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff: // invisible or turning the direction of writing
-			return '?'
-		}
-		return r
-	}, s)
-	for len(s) > sampleSize { // a replacement can be longer than what it replaces
-		_, s = s[len(s)-1], s[:len(s)-1]
+// mediaType is one of the usual types, since a header may hold anything.
+func mediaType(t string) string {
+	switch t {
+	case "":
+		return "nothing"
+	case "application/json", "application/problem+json", "application/xml", "application/xhtml+xml", "application/octet-stream",
+		"text/html", "text/plain", "text/xml", "text/json", "text/csv", "text/javascript":
+		return t
 	}
-	return s
+	if strings.HasSuffix(t, "+json") {
+		return "a type of JSON"
+	}
+	return "another type"
+}
+
+// beginning names the kind of a body's first byte that is not blank.
+func beginning(body []byte) string {
+	body = trimStart(body)
+	if len(body) == 0 {
+		return "nothing but blanks"
+	}
+	switch c := body[0]; {
+	case c == '<':
+		return "HTML or XML"
+	case c == '{':
+		return "an object"
+	case c == '[':
+		return "a list"
+	case c == '"':
+		return "a text"
+	case c == '-', '0' <= c && c <= '9':
+		return "a number"
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		return "a word"
+	case c >= 0x80:
+		return "bytes beyond ASCII"
+	case c < ' ':
+		return "a control character"
+	}
+	return "a sign"
 }

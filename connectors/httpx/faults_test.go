@@ -161,8 +161,8 @@ func checkFailure(t *testing.T, f hostile.Fault, isWrite bool, want verdict, err
 	if (e.Response() != nil) != (e.Status != 0) {
 		t.Errorf("status %d, response %v", e.Status, e.Response())
 	}
-	if len(e.Sample) > sampleSize || strings.ContainsAny(e.Sample, "\n\r\x1b\x00") {
-		t.Errorf("sample %q", e.Sample)
+	if len(e.Shape) > 100 || strings.ContainsAny(e.Shape, "\n\r\x1b\x00") {
+		t.Errorf("shape %q", e.Shape)
 	}
 	for _, text := range []string{e.Error(), fmt.Sprintf("%v %+v", e, e), fmt.Sprint(e.Unwrap())} {
 		if strings.Contains(text, canary) {

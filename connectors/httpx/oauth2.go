@@ -204,7 +204,7 @@ func (o *OAuth2) judge(err error) *Error {
 		return &Error{Kind: NotSent, Code: "token", Detail: o.noToken(err.Error()), err: err}
 	}
 	copied := *e
-	copied.Sent, copied.Status, copied.resp, copied.Sample = false, 0, nil, ""
+	copied.Sent, copied.Status, copied.resp, copied.Shape = false, 0, nil, ""
 	switch e.Kind {
 	case Paused, Canceled:
 		return &copied
@@ -253,7 +253,7 @@ func readToken(resp *Response) (tokenAnswer, error) {
 		return tokenAnswer{}, &Error{Kind: Auth, Code: "unusable", Detail: "the access_token cannot stand in a header"}
 	case a.TokenType != "" && !strings.EqualFold(a.TokenType, "bearer"):
 		return tokenAnswer{}, &Error{Kind: Auth, Code: "type",
-			Detail: fmt.Sprintf("the token is of type %q; only bearer tokens are understood", sample([]byte(a.TokenType)))}
+			Detail: "the token's token_type is not bearer; only bearer tokens are understood"}
 	}
 	return tokenAnswer{token: a.AccessToken, life: tokenLife(a.ExpiresIn)}, nil
 }

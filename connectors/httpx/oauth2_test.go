@@ -276,7 +276,7 @@ func TestFailuresOfTheTokenEndpointAreToldApart(t *testing.T) {
 				g.tokens.Always(hostile.Named(tt.fault))
 			}
 			e := wantError(t, g.do(t), tt.kind, tt.code)
-			if e.Sent || e.Path != "/orders" || !e.Write || e.Response() != nil || e.Sample != "" {
+			if e.Sent || e.Path != "/orders" || !e.Write || e.Response() != nil || e.Shape != "" {
 				t.Errorf("error %+v", e)
 			}
 			if n := len(g.api.Log()); n != 0 {

@@ -40,8 +40,9 @@ type Request struct {
 type Response struct {
 	Status int
 	Header http.Header
-	// Body is the whole body, decompressed; nil when there was none. Of an answer
-	// that is an error at most 1 MiB is kept.
+	// Body is the whole body, decompressed and in UTF-8, if it says what charset it is
+	// in and that is one we know; nil when there was none. Of an answer that is an
+	// error at most 1 MiB is kept.
 	Body []byte
 	// Truncated says that Body is not all: it was cut on the way, or by that limit.
 	// Answers that are no error are never truncated.
@@ -56,6 +57,7 @@ type Response struct {
 	Received time.Time
 
 	retryAfter time.Duration
+	foreign    *bodyError // the body is in a charset that cannot be read
 }
 
 // call is a request that was checked, on its way.

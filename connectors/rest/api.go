@@ -95,29 +95,44 @@ func (a *api) addHeaders(req *httpx.Request) {
 	}
 }
 
-// read makes a request that changes nothing. body is nil for a 204.
+// broken stands in an answer for each run of bytes that are not UTF-8. Unicode
+// keeps these characters out of all texts
+// (https://www.unicode.org/faq/private_use.html#noncharacters).
+const broken = "\uFDD0\uFDEF"
+
+// read makes a request that changes nothing. body is nil for a 204. An answer that
+// is not UTF-8 is refused: what it says of a key or a state would be another than
+// the server's.
 func (a *api) read(ctx context.Context, req *httpx.Request) (*httpx.Response, raw, error) {
+	resp, body, whole, err := a.readMany(ctx, req)
+	if err == nil && !whole {
+		return nil, nil, connectors.Errorf(connectors.Transient, "not_utf8", "the answer holds bytes that are not UTF-8 and does not say what else they are; have the server send UTF-8, or name its charset")
+	}
+	return resp, body, err
+}
+
+// readMany is read for many records at once, one of which may not stop the others:
+// where whole is false, broken stands in the body for bytes that are not UTF-8.
+func (a *api) readMany(ctx context.Context, req *httpx.Request) (_ *httpx.Response, _ raw, whole bool, _ error) {
 	resp, err := a.do(ctx, req)
 	if err != nil {
-		return nil, nil, a.readError(err)
+		return nil, nil, false, a.readError(err)
 	}
 	if resp.Body == nil {
-		return resp, nil, nil
+		return resp, nil, true, nil
 	}
-	if !utf8.Valid(resp.Body) {
-		// Bytes that are no UTF-8 become U+FFFD: one record's odd character must not
-		// stop its page, and with it the stream.
-		resp.Body = bytes.ToValidUTF8(resp.Body, []byte("\uFFFD"))
+	if whole = utf8.Valid(resp.Body); !whole {
+		resp.Body = bytes.ToValidUTF8(resp.Body, []byte(broken))
 	}
 	body, err := parse(resp.Body)
 	if err != nil {
-		return nil, nil, &connectors.Error{Outcome: connectors.Fail(connectors.Transient, "not_json", "%v", err), Err: err}
+		return nil, nil, false, &connectors.Error{Outcome: connectors.Fail(connectors.Transient, "not_json", "%v", err), Err: err}
 	}
 	said := a.answers.read(resp.Status, body, nil)
 	if o, bad := said.outcome(connectors.Outcome{Class: connectors.Applied}); bad {
-		return nil, nil, &connectors.Error{Outcome: asRead(o)}
+		return nil, nil, false, &connectors.Error{Outcome: asRead(o)}
 	}
-	return resp, body, nil
+	return resp, body, whole, nil
 }
 
 // readError turns a failed read into an error with what the body says.

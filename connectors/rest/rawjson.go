@@ -36,12 +36,11 @@ func parse(body []byte) (raw, error) {
 	return raw(body), nil
 }
 
-// notJSON says why a body cannot be read. It shows a short sample of what does
-// not even begin as JSON, such as an HTML page, and nothing of what does: that
-// may be somebody's order.
+// notJSON says why a body cannot be read, and shows nothing of it: that may be
+// somebody's order, or a page that greets somebody.
 func notJSON(body []byte, err error) error {
 	if body[0] == '<' {
-		return fmt.Errorf("the body is not JSON, it begins with %q", cut(string(body[:min(len(body), 200)]), 60))
+		return fmt.Errorf("the body is not JSON but begins like HTML or XML: %d bytes", len(body))
 	}
 	return fmt.Errorf("the body is not JSON: %w of %d", err, len(body))
 }

@@ -38,7 +38,7 @@ func TestBodiesAreReadWholeOrNotAtAll(t *testing.T) {
 		{"plain", `{"id":1}`, ""},
 		{"byte-order mark", "\xef\xbb\xbf{\"id\":1}", ""},
 		{"blank lines", "\n\n{\"id\":1}\r\n", ""},
-		{"warning first", "<br />\n<b>Warning</b>: x\n{\"id\":1}", "it begins with"},
+		{"warning first", "<br />\n<b>Warning</b>: x\n{\"id\":1}", "begins like HTML or XML"},
 		{"rubbish last", `{"id":1}` + "\n<br />PHP Notice", "the body is not JSON"},
 		{"half", `{"id":1`, "the body is not JSON"},
 		{"empty", " \n", "the body is empty"},

@@ -340,7 +340,7 @@ func (u updater) etag(ctx context.Context, w connectors.Write, tmpl string) (tag
 	if err != nil {
 		return "", unsendable(err), false
 	}
-	resp, _, err := u.api.read(ctx, &httpx.Request{Path: p})
+	resp, _, _, err := u.api.readMany(ctx, &httpx.Request{Path: p})
 	if err != nil {
 		return "", goneOr(err, connectors.Missing), false
 	}
