@@ -85,8 +85,8 @@ func TestBrokenCSVRecordsSpoilNoOthers(t *testing.T) {
 
 // Which lines after such a quote are records and which are text cannot be told: none is lost, and none is made up.
 func TestQuoteThatIsNotClosedStopsTheFileWhereItOpens(t *testing.T) {
-	const end = " a quote opens a value here which does not end; nothing after it is read until the file is mended"
-	const junk = " a quote opens a value here which ends over a line end and is followed by something else than the next value; nothing after it is read until the file is mended"
+	const end = " a quote opens a value here which does not end; nothing from this record on is read until the file is mended: take the quote out, or double it inside a quoted value"
+	const junk = " a quote opens a value here which ends over a line end and is followed by something else than the next value; nothing from this record on is read until the file is mended: take the quote out, or double it inside a quoted value"
 	for name, c := range map[string]struct{ rest, want string }{
 		"in the first record":   {"1,\"b\n3,c\n4,d\n", "!o.csv, line 2, column 3:" + end},
 		"in a later record":     {"1,a\n2,\"b\n3,c\n4,d\n", "1 | !o.csv, line 3, column 3:" + end},
@@ -107,34 +107,37 @@ func TestQuoteThatIsNotClosedStopsTheFileWhereItOpens(t *testing.T) {
 				d.limit = 2
 				d.write("o.csv", "id,x\n"+c.rest)
 				d.write("p.csv", "id,x\n9,z\n")
-				var got string
+				want, failure, _ := strings.Cut(c.want, "!")
+				var got, failed string
 				take := func() {
-					if r := d.round(); r != "" {
-						got += r + " | "
+					var r string
+					if r, failed, _ = strings.Cut(d.round(), "?"+openQuote+": "); r != "" {
+						got += strings.TrimSuffix(r, " | ") + " | "
 					}
 				}
 				take()
 				for range 8 {
 					d.now = d.now.Add(10 * time.Second)
-					if how == "still growing" && !strings.Contains(got, "!") && !strings.HasSuffix(c.want, junk) {
+					if how == "still growing" && failed == "" && !strings.HasSuffix(c.want, junk) {
 						d.add("o.csv", "8,z\n")
 					}
 					take()
 				}
-				got += " "
-				if !strings.Contains(got, strings.Split(c.want, "!")[1]) || strings.Count(got, "!") != 1 || strings.Contains(got, "8 |") {
-					t.Errorf("got  %s\nwant %s", got, c.want)
+				if g := strings.Replace(got, "9 | ", "", 1); g != want || !strings.Contains(got, "9 | ") {
+					t.Errorf("got  %s\nwant %s and 9", got, want)
 				}
-				for _, id := range []string{"1", "2"} {
-					if strings.HasPrefix(c.want, id+" |") != strings.HasPrefix(got, id+" |") {
-						t.Errorf("got  %s\nwant %s", got, c.want)
+				// However often it is asked for, and after a restart: the file is named until it is mended.
+				for range 2 {
+					if failed != failure {
+						t.Errorf("failed with %q\nwant        %q", failed, failure)
 					}
+					d.restart(nil)
+					take()
 				}
-				if !strings.Contains(got, "9 |") {
-					t.Errorf("another file was held up: %s", got)
+				d.add("p.csv", "10,z\n")
+				if r := d.round(); r != "10 | ?"+openQuote+": "+failure {
+					t.Errorf("with news in another file: %s", r)
 				}
-				d.restart(nil)
-				d.want(d.round(), "")
 				// Mended in place, the file is read on from there.
 				raw, err := os.ReadFile(filepath.Join(d.dir, "o.csv"))
 				if err != nil {
@@ -167,13 +170,13 @@ func TestQuoteThatIsClosedLaterIsNoMistake(t *testing.T) {
 	d.want(d.round(), "2 | 4")
 }
 
-func TestQuoteThatIsNotClosedInTheHeaderIsToldOnceTheFileRests(t *testing.T) {
+func TestQuoteThatIsNotClosedInTheHeaderFailsOnceTheFileRests(t *testing.T) {
 	d := newDesk(t, csvStream("o.csv"))
 	d.write("o.csv", "id,\"x\n1,a\n")
 	d.want(d.round(), "")
 	d.now = d.now.Add(2 * time.Minute)
-	d.want(d.round(), "!o.csv: its header line: a quote in it does not end")
-	d.want(d.round(), "")
+	d.want(d.round(), "?columns: o.csv: its header line: a quote in it does not end")
+	d.want(d.round(), "?columns: o.csv: its header line: a quote in it does not end")
 	d.replace("o.csv", "id,x\n1,a\n")
 	d.want(d.round(), "1")
 }
@@ -184,7 +187,7 @@ func TestRecordWithTooManyValuesOverSeveralLinesIsOneDeadLetter(t *testing.T) {
 	d.want(d.round(), "!o.csv, line 2: 3 values for 2 columns | 2")
 }
 
-func TestFileThatIsNoTextIsOneDeadLetterThatSaysWhatItIs(t *testing.T) {
+func TestFileThatIsNoTextFailsUntilItIsMended(t *testing.T) {
 	for name, c := range map[string]struct{ content, want string }{
 		"UTF-16 with mark":    {"\xff\xfei\x00d\x00\n\x00", "written in UTF-16; write it in UTF-8"},
 		"UTF-16, big end":     {"\xfe\xff\x00i\x00d\x00\n", "written in UTF-16; write it in UTF-8"},
@@ -200,8 +203,9 @@ func TestFileThatIsNoTextIsOneDeadLetterThatSaysWhatItIs(t *testing.T) {
 			t.Run(name+", "+format, func(t *testing.T) {
 				d := newDesk(t, func(s *Stream) { s.Path, s.Format = "o", format })
 				d.write("o", c.content)
-				d.want(d.round(), "!o: "+c.want)
-				d.want(d.round(), "")
+				d.want(d.round(), "?not_text: o: "+c.want)
+				d.restart(nil)
+				d.want(d.round(), "?not_text: o: "+c.want)
 				d.replace("o", map[string]string{formatCSV: "id\n7\n", formatJSONL: "{\"id\":7}\n"}[format])
 				d.want(d.round(), "7")
 			})
@@ -221,22 +225,26 @@ func TestLineEndsMayBeMixedAndAreNeverCRAlone(t *testing.T) {
 		d.write("o.csv", "id,x\r\n1,a\n2,b\r\n3,c\n")
 		d.want(d.bodies(), `{"id":"1","x":"a"}`+"\n"+`{"id":"2","x":"b"}`+"\n"+`{"id":"3","x":"c"}`)
 	})
-	const want = "!o: its lines end in CR alone, as no program of today writes them; write it with LF or CRLF"
+	const want = "?not_text: o: its lines end in CR alone, as no program of today writes them; write it with LF or CRLF"
 	for name, set := range map[string]func(*Stream){"CSV": csvStream("o"), "JSON lines": func(s *Stream) { s.Path = "o" }} {
 		content := map[string]string{"CSV": "id,x\r1,a\r2,b\r", "JSON lines": "{\"id\":1}\r{\"id\":2}\r"}[name]
+		is := strings.Replace(want, " o:", map[string]string{"CSV": " o:", "JSON lines": " o, line 1:"}[name], 1)
+		if name == "CSV" {
+			is = strings.Replace(is, "not_text", "columns", 1)
+		}
 		t.Run(name+", complete", func(t *testing.T) {
 			d := newDesk(t, func(s *Stream) { set(s); s.Complete = true })
 			d.write("o", content)
-			d.want(d.round(), strings.Replace(want, "!o:", map[string]string{"CSV": "!o:", "JSON lines": "!o, line 1:"}[name], 1))
-			d.want(d.round(), "")
+			d.want(d.round(), is)
+			d.want(d.round(), is)
 		})
 		t.Run(name+", rested", func(t *testing.T) {
 			d := newDesk(t, set)
 			d.write("o", content)
 			d.want(d.round(), "")
 			d.now = d.now.Add(2 * time.Minute)
-			d.want(d.round(), strings.Replace(want, "!o:", map[string]string{"CSV": "!o:", "JSON lines": "!o, line 1:"}[name], 1))
-			d.want(d.round(), "")
+			d.want(d.round(), is)
+			d.want(d.round(), is)
 		})
 	}
 }
@@ -255,7 +263,7 @@ func TestHeaderWithoutLineEndIsMentionedOnce(t *testing.T) {
 	d.want(d.round(), "1")
 }
 
-func TestFileThatCannotBeATableIsOneDeadLetter(t *testing.T) {
+func TestFileThatCannotBeATableFailsUntilItIsMended(t *testing.T) {
 	for name, c := range map[string]struct{ content, want string }{
 		"no id column":   {"nr,Preis\n1,a\n2,b\n", `o.csv: there is no column "id" among its 2; look at delimiter, header and no_header`},
 		"mapped column":  {"id,x\n1,a\n", `o.csv: there is no column "Preis", which csv.header names, among its 2`},
@@ -274,8 +282,8 @@ func TestFileThatCannotBeATableIsOneDeadLetter(t *testing.T) {
 			})
 			d.write("o.csv", c.content)
 			d.write("p.csv", "id,Preis\n9,1\n")
-			d.want(d.round(), "!"+c.want+" | 9")
-			d.want(d.round(), "")
+			d.want(d.round(), "9 | ?columns: "+c.want)
+			d.want(d.round(), "?columns: "+c.want)
 			d.replace("o.csv", "id,Preis\n10,1\n")
 			d.want(d.round(), "10")
 		})

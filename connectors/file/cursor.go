@@ -34,6 +34,8 @@ type state struct {
 	Skip bool `json:"s,omitempty"`
 	// Wait says that something stands after Off that may be half written, to be looked at again although the file does not change.
 	Wait bool `json:"w,omitempty"`
+	// Blocked says that what stands at Off must be mended before the file can be read on.
+	Blocked bool `json:"b,omitempty"`
 	// Size and Changed are those of the file when it was last read to its end; 0 before.
 	Size    int64 `json:"z,omitempty"`
 	Changed int64 `json:"m,omitempty"` // ns since 1970
@@ -118,7 +120,7 @@ func (m *memory) shorten() {
 	}
 	var ended []*state
 	for _, st := range m.states {
-		if st.Changed != 0 && st.Name != m.at {
+		if st.Changed != 0 && st.Name != m.at && !st.Blocked { // a blocked one would be taken for read
 			ended = append(ended, st)
 		}
 	}

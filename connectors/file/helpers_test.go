@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -129,24 +130,40 @@ func (d *desk) touch(name string) {
 // pull reads one page and goes on from it.
 func (d *desk) pull() connectors.Page {
 	d.t.Helper()
-	p, err := d.in.Pull(d.t.Context(), connectors.PullRequest{Stream: "s", Cursor: d.cursor, Start: d.start, Limit: d.limit})
+	p, err := d.tryPull()
 	if err != nil {
 		d.t.Fatal(err)
+	}
+	return p
+}
+
+func (d *desk) tryPull() (connectors.Page, error) {
+	d.t.Helper()
+	p, err := d.in.Pull(d.t.Context(), connectors.PullRequest{Stream: "s", Cursor: d.cursor, Start: d.start, Limit: d.limit})
+	if err != nil {
+		return p, err
 	}
 	if len(p.Next) > 64<<10 || !json.Valid(p.Next) {
 		d.t.Fatalf("a cursor of %d bytes", len(p.Next))
 	}
 	d.cursor = p.Next
 	d.notes = append(d.notes, p.Notes...)
-	return p
+	return p, nil
 }
 
-// round reads pages until there is no more, and tells the events in short: id, or ! and the problem.
+// round reads pages until there is no more, and tells the events in short: id, or ! and the problem. If the reading fails because of a file, ? and why come last.
 func (d *desk) round() string {
 	d.t.Helper()
 	var got []string
 	for range 10_000 {
-		p := d.pull()
+		p, err := d.tryPull()
+		var e *connectors.Error
+		if errors.As(err, &e) && e.Class == connectors.Invalid {
+			return strings.Join(append(got, "?"+e.Code+": "+e.Message), " | ")
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
 		for _, e := range p.Events {
 			got = append(got, brief(e))
 		}

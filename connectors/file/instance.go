@@ -30,6 +30,7 @@ type instance struct {
 	env      connectors.Env
 	dir      string
 	noted    noted
+	known    blockedFiles
 
 	mu     sync.Mutex
 	rounds []keptRound
@@ -195,7 +196,7 @@ func (in *instance) checkStream(root *os.Root, name string, st *Stream) (finding
 			newest = e
 		}
 	}
-	r := &round{name: name, stream: st, root: root, memory: newMemory(), noted: &noted{}, files: []entry{newest}, now: in.env.Now(), limit: 1}
+	r := &round{name: name, stream: st, root: root, memory: newMemory(), noted: &noted{}, known: &blockedFiles{}, files: []entry{newest}, now: in.env.Now(), limit: 1}
 	defer func() {
 		if r.file != nil {
 			_ = r.file.Close()
@@ -203,6 +204,9 @@ func (in *instance) checkStream(root *os.Root, name string, st *Stream) (finding
 	}()
 	if err := r.visit(newest); err != nil {
 		problem("%v", err)
+	}
+	for _, b := range r.blocked {
+		problem("%s", b.err.Message)
 	}
 	if len(r.page.Events) > 0 && r.page.Events[0].Problem != "" {
 		problem("the first record of the newest file cannot be used: %s", r.page.Events[0].Problem)

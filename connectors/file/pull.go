@@ -35,6 +35,9 @@ type round struct {
 	files  []entry // those still to visit; the first is at hand
 	noted  *noted
 	notes  []string
+	known  *blockedFiles
+	// blocked are the files that this round could not read, or not further.
+	blocked []blocked
 
 	// Of the file at hand, when it is open.
 	file      *os.File
@@ -47,6 +50,9 @@ type round struct {
 	page  connectors.Page
 	bytes int
 	limit int
+	moved bool // past something in a file, be it no record; or onto a file that is newly blocked
+	was   bool // the file at hand was blocked when it was last read
+	over  bool // the page is the round's last
 }
 
 // decoder makes the event of one record; line is without its line end. A blank line makes none.
@@ -65,7 +71,7 @@ func (in *instance) Pull(ctx context.Context, req connectors.PullRequest) (conne
 	r, err := in.resume(req, st)
 	if err == nil {
 		r.now, r.limit = observed, max(req.Limit, 1)
-		err = r.run(ctx)
+		err = r.run(ctx, req.Cursor == nil)
 	}
 	if err != nil {
 		if r != nil {
@@ -79,8 +85,8 @@ func (in *instance) Pull(ctx context.Context, req connectors.PullRequest) (conne
 	if len(page.Notes) > maxNotes {
 		page.Notes = append(page.Notes[:maxNotes:maxNotes], fmt.Sprintf("and %d more", len(page.Notes)-maxNotes))
 	}
-	r.page, r.notes, r.bytes = connectors.Page{}, nil, 0
-	if page.More {
+	r.page, r.notes, r.bytes, r.moved = connectors.Page{}, nil, 0, false
+	if page.More && !r.over {
 		in.keep(req.Stream, page.Next, r)
 	} else {
 		r.close()
@@ -104,7 +110,7 @@ func (in *instance) resume(req connectors.PullRequest, st *Stream) (*round, erro
 	if err != nil {
 		return nil, unreadable(fmt.Errorf("open the folder %s: %w", in.dir, plain(err)))
 	}
-	r := &round{name: req.Stream, stream: st, root: root, memory: m, noted: &in.noted}
+	r := &round{name: req.Stream, stream: st, root: root, memory: m, noted: &in.noted, known: &in.known}
 	if r.all, r.notes, err = st.list(root); err != nil {
 		r.close()
 		return nil, unreadable(err)
@@ -153,9 +159,10 @@ func (r *round) passFile(e entry) error {
 	return nil
 }
 
-// run fills a page.
-func (r *round) run(ctx context.Context) error {
-	for len(r.files) > 0 && !r.full() {
+// run fills a page. A round that met files which cannot be read brings what there is in the others, says that there is more, and fails when it has nothing
+// left to bring. first says that there is no cursor yet: then there is always a page, for the start that it keeps.
+func (r *round) run(ctx context.Context, first bool) error {
+	for len(r.files) > 0 && !r.full() && len(r.blocked) < maxBlocked {
 		if err := ctx.Err(); err != nil {
 			return gateError(err)
 		}
@@ -164,15 +171,23 @@ func (r *round) run(ctx context.Context) error {
 			if r.stream.one() {
 				return unreadable(err)
 			}
-			// A file that cannot be read holds up no other; it is tried again in the next round.
-			r.notes = append(r.notes, fmt.Sprintf("file %s is left out: %v", r.files[0].name, err))
+			if errors.Is(err, fs.ErrNotExist) { // it has gone since the listing, and with it what stood in it
+				r.notes = append(r.notes, fmt.Sprintf("file %s vanished before it was read", r.files[0].name))
+				r.leave()
+				continue
+			}
+			r.blocked = append(r.blocked, blocked{r.files[0].name, unreadable(fmt.Errorf("file %s cannot be read: %w", r.files[0].name, err))})
 			r.leave()
 		}
 	}
-	if r.page.More = len(r.files) > 0; !r.page.More {
+	if r.over = len(r.files) == 0 || len(r.blocked) >= maxBlocked; r.over {
 		r.memory.at = ""
 		r.memory.forget(r.all)
+		if len(r.blocked) > 0 && len(r.page.Events) == 0 && !r.moved && !first {
+			return r.failing()
+		}
 	}
+	r.page.More = !r.over || len(r.blocked) > 0
 	r.page.Next = r.memory.write()
 	return nil
 }
@@ -235,7 +250,11 @@ func (r *round) visit(e entry) error {
 func (r *round) open(e entry) (something bool, err error) {
 	st := r.memory.states[e.name]
 	unchanged := st != nil && st.Inode == e.inode && st.Size == e.size && st.Changed == e.changed
-	if r.memory.done[e.key()] || unchanged && !st.Wait {
+	if r.memory.done[e.key()] || unchanged && !st.Wait && !st.Blocked {
+		return false, nil
+	}
+	if b, ok := r.known.at(r.name, e, st); ok {
+		r.blocked = append(r.blocked, b)
 		return false, nil
 	}
 	f, err := open(r.root, e.name)
@@ -303,7 +322,7 @@ func lastLineEnd(f *os.File, size int64) (int64, error) {
 
 // unreadable makes an error of a source out of one of the disk. What cannot be read now may be readable later: a share that comes back, a
 // file put in place.
-func unreadable(err error) error {
+func unreadable(err error) *connectors.Error {
 	var e *connectors.Error
 	if errors.As(err, &e) {
 		return e

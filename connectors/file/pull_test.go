@@ -227,14 +227,17 @@ func TestLastLineOfACompleteFileIsRead(t *testing.T) {
 		"JSON":       {func(s *Stream) { s.Path = "o" }, "{\"id\":1}\n{\"id\":2}", "1 | 2"},
 		"half JSON":  {func(s *Stream) { s.Path = "o" }, "{\"id\":1}\n{\"id\":2", "1 | !o, line 2: not a JSON object: expected a comma or the end of the object at byte 7"},
 		"header":     {csvStream("o"), "id,price", ""},
-		"open quote": {csvStream("o"), "id,x\n1,\"a\n2,b\n3,c", "!o, line 2, column 3: a quote opens a value here which does not end; nothing after it is read until the file is mended"},
+		"open quote": {csvStream("o"), "id,x\n1,\"a\n2,b\n3,c", "?open_quote: o, line 2, column 3: a quote opens a value here which does not end; nothing from this record on is read until the file is mended: take the quote out, or double it inside a quoted value"},
 		"empty":      {csvStream("o"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, func(s *Stream) { c.set(s); s.Complete = true })
 			d.write("o", c.content)
 			d.want(d.round(), c.want)
-			d.want(d.round(), "")
+			if !strings.HasPrefix(c.want, "?") { // a file that cannot be read goes on failing
+				c.want = ""
+			}
+			d.want(d.round(), c.want)
 		})
 	}
 }

@@ -17,6 +17,7 @@ const maxShown = 64 << 10
 // read reads records from the file at hand. ended says that the file has no more for now.
 func (r *round) read(e entry) (ended bool, err error) {
 	if r.reader == nil {
+		r.was, r.state.Blocked = r.state.Blocked, false
 		if ended, err := r.begin(e); ended || err != nil {
 			return ended, err
 		}
@@ -35,13 +36,13 @@ func (r *round) read(e entry) (ended bool, err error) {
 		switch what {
 		case record:
 			if r.astray(data) {
-				r.stop(data, "which ends over a line end and is followed by something else than the next value")
+				r.stop(e, data, "which ends over a line end and is followed by something else than the next value")
 				return true, nil
 			}
 			r.record(data)
 		case long:
 			if r.csv && bytes.IndexByte(data, '\n') >= 0 {
-				r.stop(data, fmt.Sprintf("which does not end within %d MiB", maxLine>>20))
+				r.stop(e, data, fmt.Sprintf("which does not end within %d MiB", maxLine>>20))
 				return true, nil
 			}
 			r.problem(data[:min(len(data), maxShown)], fmt.Errorf("longer than %d MiB", maxLine>>20))
@@ -61,8 +62,13 @@ func (r *round) read(e entry) (ended bool, err error) {
 // begin finds the first record of the file at hand.
 func (r *round) begin(e entry) (ended bool, err error) {
 	start, err := beginning(r.file, e.size)
-	if err != nil {
-		return r.refuse(e, err)
+	var not notTextError
+	switch {
+	case errors.As(err, &not):
+		r.block(e, notText, "%s: %v", e.name, err)
+		return true, nil
+	case err != nil:
+		return false, err
 	}
 	cut := func(data []byte) int { return bytes.IndexByte(data, '\n') + 1 }
 	r.decode = r.stream.jsonDecoder()
@@ -82,7 +88,8 @@ func (r *round) begin(e entry) (ended bool, err error) {
 		}
 		t, err := r.stream.newTable(columns)
 		if err != nil {
-			return r.refuse(e, err)
+			r.block(e, badTable, "%s: %v", e.name, err)
+			return true, nil
 		}
 		r.decode = r.stream.csvDecoder(t, delimiter)
 		if len(r.stream.CSV.NoHeader) == 0 && r.state.Off < start {
@@ -105,6 +112,11 @@ var foreign = []struct{ begins, is string }{
 	{"PK\x03\x04", "a ZIP archive or a spreadsheet; unpack it, or save it as CSV in UTF-8"},
 }
 
+// notTextError says that a file is no text that can be read.
+type notTextError string
+
+func (e notTextError) Error() string { return string(e) }
+
 // beginning is where the text of a file starts: after its byte-order mark.
 func beginning(f *os.File, size int64) (int64, error) {
 	b := make([]byte, min(size, 512))
@@ -113,11 +125,11 @@ func beginning(f *os.File, size int64) (int64, error) {
 	}
 	for _, k := range foreign {
 		if bytes.HasPrefix(b, []byte(k.begins)) {
-			return 0, errors.New(k.is)
+			return 0, notTextError(k.is)
 		}
 	}
 	if 4*bytes.Count(b, []byte{0}) > len(b) {
-		return 0, errors.New("not a text in UTF-8: it holds the character U+0000, as UTF-16 does; write it in UTF-8")
+		return 0, notTextError("not a text in UTF-8: it holds the character U+0000, as UTF-16 does; write it in UTF-8")
 	}
 	if bytes.HasPrefix(b, []byte("\ufeff")) {
 		return 3, nil
@@ -130,8 +142,8 @@ func (r *round) header(e entry, start int64, cut func([]byte) int, delimiter byt
 	h := &reader{f: r.file, off: start, end: min(e.size, start+maxHeader), cut: cut, max: maxHeader}
 	data, what, err := h.next()
 	refused := func(why error) ([]string, int64, bool, error) {
-		ended, err := r.refuse(e, why)
-		return nil, 0, ended, err
+		r.block(e, badTable, "%s: %v", e.name, why)
+		return nil, 0, true, nil
 	}
 	finished := r.stream.Complete || r.rested(e)
 	switch {
@@ -175,13 +187,6 @@ func (r *round) endsWithin(e entry) {
 	}
 }
 
-// refuse passes over a file that cannot be read as a whole, until it changes, and says so in one event.
-func (r *round) refuse(e entry, why error) (ended bool, err error) {
-	r.page.Events = append(r.page.Events, connectors.Event{Problem: fmt.Sprintf("%s: %v", e.name, why)})
-	r.state.Off, r.state.Line, r.state.Wait = e.size, -1, false
-	return true, nil
-}
-
 // record makes an event of one record, if it is one.
 func (r *round) record(data []byte) {
 	if e, ok := r.decode(trimEnd(data)); ok {
@@ -202,7 +207,7 @@ func (r *round) add(e connectors.Event) {
 
 func (r *round) taken(data []byte) {
 	r.reader.take(len(data))
-	r.state.Off = r.reader.off
+	r.state.Off, r.moved = r.reader.off, true
 	if r.state.Line >= 0 {
 		r.state.Line += int64(bytes.Count(data, []byte{'\n'}))
 	}
@@ -229,6 +234,7 @@ func broken(line []byte, why error) connectors.Event {
 // skip moves past the rest of a line that is too long.
 func (r *round) skip() (ended bool, err error) {
 	found, err := r.reader.skipLine()
+	r.moved = r.moved || r.state.Off != r.reader.off
 	r.state.Off = r.reader.off
 	if !found || err != nil {
 		return !found, err
@@ -243,14 +249,14 @@ func (r *round) skip() (ended bool, err error) {
 // rest deals with what stands after the last line end. taken says that it could be used, ended that the file can go no further as it is.
 func (r *round) rest(e entry, data []byte) (taken, ended bool) {
 	if bytes.IndexByte(data, '\n') >= 0 { // a quoted CSV value that has no end
-		if r.stream.Complete || r.rested(e) || r.noted.open(e.name, r.reader.off, r.now) >= quoteRest {
-			r.stop(data, "which does not end")
+		if r.stream.Complete || r.was || r.rested(e) || r.noted.open(e.name, r.reader.off, r.now) >= quoteRest {
+			r.stop(e, data, "which does not end")
 			return false, true
 		}
 		return false, false
 	}
 	if (r.stream.Complete || r.rested(e)) && bytes.IndexByte(data[:len(data)-1], '\r') >= 0 && !(r.csv && bytes.IndexByte(data, '"') >= 0) {
-		r.page.Events = append(r.page.Events, connectors.Event{Problem: fmt.Sprintf("%s: %v", r.where(), errOnlyCR)})
+		r.block(e, notText, "%s: %v", r.where(), errOnlyCR)
 		return false, true
 	}
 	switch {
@@ -276,14 +282,12 @@ func (r *round) astray(data []byte) bool {
 	return r.csv && bytes.IndexByte(data, '\n') >= 0 && quoteAstray(data, r.delimiter) >= 0
 }
 
-// stop ends the reading of a file before a record in which a quote leads astray, with one event that says so. The cursor stays before the record: which of the
-// lines that follow are records, and which are text, only a person can tell. The file is looked at again when it changes.
-func (r *round) stop(data []byte, how string) {
+// stop ends the reading of a file before a record in which a quote leads astray: which of the lines that follow are records, and which are text, only a person
+// can tell.
+func (r *round) stop(e entry, data []byte, how string) {
 	at := quoteAstray(data, r.delimiter)
-	first, _, _ := bytes.Cut(data, []byte{'\n'})
-	e := broken(trimEnd(first), fmt.Errorf("%s: a quote opens a value here %s; nothing after it is read until the file is mended", r.place(data, at), how))
-	r.page.Events = append(r.page.Events, e)
-	r.bytes += len(e.Body)
+	r.block(e, openQuote, "%s: a quote opens a value here %s; nothing from this record on is read until the file is mended: take the quote out, or double it inside a quoted value",
+		r.place(data, at), how)
 }
 
 // place names a place in the record at hand: its line, and the character in it.

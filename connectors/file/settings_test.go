@@ -102,7 +102,7 @@ func TestCheckSaysWhatIsThere(t *testing.T) {
 		"not there":       {"a.jsonl", formatJSONL, "b.jsonl", "", "look at a.jsonl: no such file or directory", ""},
 		"none matches":    {"a*.jsonl", formatJSONL, "b.jsonl", "", "", "no file matches a*.jsonl yet"},
 		"no id":           {"a.jsonl", formatJSONL, "a.jsonl", `{"nr":1}` + "\n", `the first record of the newest file cannot be used: a.jsonl, line 1: no id: the field "id" is not there or null`, ""},
-		"no column":       {"a.csv", formatCSV, "a.csv", "nr;x\n", `the first record of the newest file cannot be used: a.csv: there is no column "id" among its 1; look at delimiter, header and no_header`, ""},
+		"no column":       {"a.csv", formatCSV, "a.csv", "nr;x\n", `a.csv: there is no column "id" among its 1; look at delimiter, header and no_header`, ""},
 		"a folder":        {"sub", formatCSV, "sub/a.csv", "", "sub is not a regular file", ""},
 		"not JSON at all": {"a.jsonl", formatJSONL, "a.jsonl", "hello\n", "the first record of the newest file cannot be used: a.jsonl, line 1: not a JSON object: not an object at byte 0", ""},
 	} {
