@@ -72,3 +72,25 @@ func TestTheReadmesConfigurationIsAccepted(t *testing.T) {
 		t.Errorf("%d flows, want 1", len(c.Flows))
 	}
 }
+
+func TestComposeSaysWhoMustOwnASecretsFile(t *testing.T) {
+	read := func(name string) string {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	user := regexp.MustCompile(`(?m)^USER (\d+):`).FindStringSubmatch(read("Dockerfile"))
+	if user == nil {
+		t.Fatal("the image names no user")
+	}
+	compose := read("compose.yaml")
+	if !strings.Contains(compose, "chown "+user[1]+" FILE") {
+		t.Errorf("compose.yaml does not say that user %s of the image must own a secret's file", user[1])
+	}
+	// They would be ignored: https://docs.docker.com/reference/compose-file/services/#secrets
+	if ignored := regexp.MustCompile(`(?m)^[^#\n]*\b(uid|gid|mode):`).FindString(compose); ignored != "" {
+		t.Errorf("compose.yaml sets %q on a secret that comes from a file", ignored)
+	}
+}
