@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -222,10 +223,13 @@ func (st *stream) nextToken(body raw, h http.Header) (token string, found bool, 
 		return "", true, nil
 	}
 	v, found, err := p.in(body)
-	if err != nil || !found || !v.truthy() {
+	if err != nil || !found || v.empty() {
 		return "", found, err
 	}
 	t, ok := v.text()
+	if ok && st.plan.kind == pageCursor && slices.Contains(st.set.Paging.Cursor.End, t) {
+		return "", true, nil
+	}
 	if !ok {
 		return "", true, fmt.Errorf("%s: expected the next page's cursor or address, not %s", p, v.kindName())
 	}

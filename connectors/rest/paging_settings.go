@@ -107,17 +107,19 @@ func (s *pagingSettings) rescan(since bool) bool {
 type cursorSettings struct {
 	Next  path
 	Param string
+	End   []string
 }
 
 func (s *cursorSettings) Fields(f *field.Set) {
-	f.Var(&s.Next, "next", "path", "Where the answer holds the cursor of the next page; absent, null or empty at the end.", field.Example("meta.next_cursor"))
+	f.Var(&s.Next, "next", "path", "Where the answer holds the cursor of the next page; absent, null, false or empty at the end. 0 is a cursor like any other, unless end names it.", field.Example("meta.next_cursor"))
 	f.String(&s.Param, "param", "The parameter that carries it; in its stead {cursor} may stand in list.query or list.body.", field.Example("cursor"))
+	f.Strings(&s.End, "end", "Cursors that say that there is no next page, for APIs that write 0 or -1 there.", field.Example("0"), field.Advanced())
 }
 
 type nextURLSettings struct{ Path path }
 
 func (s *nextURLSettings) Fields(f *field.Set) {
-	f.Var(&s.Path, "path", "path", "Where the answer holds the address; absent, null or empty at the end.", field.Example("links.next"))
+	f.Var(&s.Path, "path", "path", "Where the answer holds the address; absent, null, false or empty at the end.", field.Example("links.next"))
 }
 
 type pageSettings struct {

@@ -202,6 +202,18 @@ func (v raw) word() string {
 	return s
 }
 
+// empty tells whether a value holds nothing: null, false, an empty text, list or
+// object. 0 is something.
+func (v raw) empty() bool {
+	switch v.kind() {
+	case '"':
+		return v.word() == ""
+	case '0':
+		return false
+	}
+	return !v.truthy()
+}
+
 // truthy tells whether a value says yes: anything but null, false, 0, an empty
 // text, list or object.
 func (v raw) truthy() bool {

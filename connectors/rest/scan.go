@@ -206,14 +206,14 @@ func (p *plan) stepPages(pos *position, l listing, mem *seen) (more bool, notes 
 		}
 		if d == s.Prev {
 			return false, nil, connectors.Errorf(connectors.Invalid, "paging_repeats",
-				"page %d holds the same records as the page before: the server ignores the paging parameter or repeats its last page; look at paging, or name the total", s.Steps)
+				"page %d holds the same records as the page before: the server ignores the paging parameter or repeats its last page; look at paging, or name the total%s", s.Steps, p.hintEnd(s.Token))
 		}
 		s.Prev = d
 		s.Pages++
 	}
 	if l.token != "" && (l.token == s.Token || l.token == s.Mark) {
 		return false, nil, connectors.Errorf(connectors.Invalid, "paging_repeats",
-			"after page %d the server leads back to a page already read", s.Steps)
+			"after page %d the server leads back to a page already read%s", s.Steps, p.hintEnd(l.token))
 	}
 	old := p.count(s, l)
 	if p.rescan {
@@ -233,6 +233,18 @@ func (p *plan) stepPages(pos *position, l listing, mem *seen) (more bool, notes 
 	s.Page++
 	s.Offset += len(l.recs)
 	return true, nil, nil
+}
+
+// hintEnd says what to set where a cursor may have meant that there is no next page.
+func (p *plan) hintEnd(token string) string {
+	if p.kind != pageCursor {
+		return ""
+	}
+	hint := "; if the API has a cursor that says that there is no next page, such as 0, name it in paging.cursor.end"
+	if token == "0" || token == "-1" || token == "false" {
+		hint = "; if the cursor " + token + " says that there is no next page, name it in paging.cursor.end"
+	}
+	return hint
 }
 
 // numbered tells whether pages may be counted from the listing's front, so that
