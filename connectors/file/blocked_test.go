@@ -33,7 +33,7 @@ func TestManyFilesThatCannotBeReadStayNamedAndTheCursorSmall(t *testing.T) {
 		d.write(fmt.Sprintf("%03d-%s.csv", i, strings.Repeat("x", 200)), "nr\n1\n")
 	}
 	for range 3 {
-		if r := d.round(); !strings.HasSuffix(r, fmt.Sprintf("%d more; files after these are not looked at, since there are so many", maxBlocked-1-maxNamed)) {
+		if r := d.round(); !strings.HasSuffix(r, fmt.Sprintf(", %d more; files after these are not looked at, since there are so many", maxBlocked-1-maxNamed)) {
 			t.Fatalf("got %s", r)
 		}
 		d.restart(nil)

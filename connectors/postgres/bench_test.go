@@ -120,7 +120,7 @@ func BenchmarkPrepare(b *testing.B) {
 	out := make([]connectors.Outcome, len(ws))
 	b.ReportAllocs()
 	for b.Loop() {
-		rows, p := e.prepare(b.Context(), ws, out)
+		rows, p := e.prepare(b.Context(), ws, out, false)
 		if sql, _ := p.upsertSQL(rows); !strings.HasPrefix(sql, "INSERT") || len(rows) != 500 {
 			b.Fatal(sql)
 		}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,12 +25,7 @@ type db struct {
 type cached struct {
 	table *table
 	err   error
-	at    time.Time
 }
-
-// rereadAfter is how old a catalog entry must be to be read again because a record or the configuration does not fit it. It keeps a flood of
-// such records from asking for the catalog each time.
-const rereadAfter = 10 * time.Second
 
 // read runs f in a read-only transaction. Its error is a *failure or what f made of it.
 func (d *db) read(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
@@ -103,12 +97,13 @@ func (d *db) failed(ctx context.Context, conn *pgxpool.Conn, err error) error {
 	return err
 }
 
-// table returns the catalog entry of a table; fresh asks for one that is not older than rereadAfter.
+// table returns the catalog entry of a table; fresh asks for it to be read now. Whoever refuses something because of the catalog asks so first: the table
+// may have been mended a moment ago.
 func (d *db) table(ctx context.Context, name tableName, fresh bool) (*table, error) {
 	d.mu.Lock()
 	c, ok := d.tables[name]
 	d.mu.Unlock()
-	if ok && (c.err == nil && !fresh || d.env.Now().Sub(c.at) < rereadAfter) {
+	if ok && c.err == nil && !fresh {
 		return c.table, c.err
 	}
 	var t *table
@@ -121,7 +116,7 @@ func (d *db) table(ctx context.Context, name tableName, fresh bool) (*table, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tables[name] = cached{t, err, d.env.Now()}
+	d.tables[name] = cached{t, err}
 	return t, err
 }
 

@@ -23,6 +23,7 @@ type plan struct {
 	goneValue                string // "" for the time of the removal
 
 	children map[string]*childPlan
+	fresh    bool // made from a catalog that was read for it
 }
 
 // childPlan is the plan of a collection inside a record.

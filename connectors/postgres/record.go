@@ -20,7 +20,7 @@ func (e *entity) one(ctx context.Context, w *connectors.Write, f func(ctx contex
 		p, err := e.plan(ctx, again)
 		var r *row
 		if err == nil {
-			r, err = e.oneRow(ctx, &p, w)
+			r, err = e.oneRow(p, w)
 		}
 		if err == nil {
 			err = e.db.write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -31,32 +31,23 @@ func (e *entity) one(ctx context.Context, w *connectors.Write, f func(ctx contex
 		if err == nil {
 			return out
 		}
-		if again || !stale(err) {
+		if again || !stale(err) && !p.unconfirmed(err) {
 			return e.failed(p, w, err)
 		}
 		e.forget()
 	}
 }
 
-// oneRow reads the record; one with an unknown field once more against a fresh catalog, which then takes the place of *p.
-func (e *entity) oneRow(ctx context.Context, p **plan, w *connectors.Write) (*row, error) {
+// oneRow reads the record.
+func (e *entity) oneRow(p *plan, w *connectors.Write) (*row, error) {
 	if w.Body == nil {
-		r, err := &row{w: w}, (*p).comparable(w)
+		r, err := &row{w: w}, p.comparable(w)
 		if w.Link == "" && err == nil {
-			r.key, err = (*p).keyOf(w, nil)
+			r.key, err = p.keyOf(w, nil)
 		}
 		return r, err
 	}
-	r, err := (*p).newRow(w, 0)
-	if !isUnknown(err) {
-		return r, err
-	}
-	fresh, ferr := e.plan(ctx, true)
-	if ferr != nil {
-		return nil, ferr
-	}
-	*p = fresh
-	return fresh.newRow(w, 0)
+	return p.newRow(w, 0)
 }
 
 // failed words the failure of a single record's write.
@@ -330,7 +321,7 @@ func (e *entity) Find(ctx context.Context, w connectors.Write) ([]connectors.Fou
 		p, err := e.plan(ctx, again)
 		var r *row
 		if err == nil {
-			r, err = e.oneRow(ctx, &p, &w)
+			r, err = e.oneRow(p, &w)
 		}
 		if err == nil {
 			err = e.db.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -341,7 +332,7 @@ func (e *entity) Find(ctx context.Context, w connectors.Write) ([]connectors.Fou
 		if err == nil {
 			return found, nil
 		}
-		if again || !stale(err) {
+		if again || !stale(err) && !p.unconfirmed(err) {
 			return fail(err)
 		}
 		e.forget()

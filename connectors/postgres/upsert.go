@@ -25,10 +25,11 @@ func (e *entity) Info() connectors.EntityInfo {
 	return e.config.info(e.name, e.db.settings.StatementTimeout)
 }
 
-// plan holds the configuration against the catalog. fresh asks for a catalog that was read lately.
+// plan holds the configuration against the catalog. fresh asks for the catalog to be read now.
 func (e *entity) plan(ctx context.Context, fresh bool) (*plan, error) {
 	p, err := newPlan(e.config, func(n tableName) (*table, error) { return e.db.table(ctx, n, fresh) })
 	if err == nil {
+		p.fresh = fresh
 		return p, nil
 	}
 	var f *failure
@@ -58,7 +59,7 @@ func (e *entity) forget() {
 // database refuses for its content is found by halving, so that it takes no other along.
 func (e *entity) Upsert(ctx context.Context, ws []connectors.Write) []connectors.Outcome {
 	out := make([]connectors.Outcome, len(ws))
-	rows, p := e.prepare(ctx, ws, out)
+	rows, p := e.prepare(ctx, ws, out, false)
 	for i, w := range ws {
 		if w.Removal != "" {
 			out[i] = e.Remove(ctx, w)
@@ -67,7 +68,7 @@ func (e *entity) Upsert(ctx context.Context, ws []connectors.Write) []connectors
 	for len(rows) > 0 {
 		shape := nextShape(rows)
 		if err := e.upsert(ctx, p, rows[:shape], out); err != nil {
-			// The catalog had changed since it was read: once more with the rows that are left.
+			// The catalog may have changed since it was read: once more with the rows that are left.
 			var left []connectors.Write
 			for _, r := range rows {
 				left = append(left, *r.w)
@@ -85,9 +86,8 @@ func (e *entity) Upsert(ctx context.Context, ws []connectors.Write) []connectors
 
 // upsertOnce is Upsert without a second look at the catalog.
 func (e *entity) upsertOnce(ctx context.Context, ws []connectors.Write) []connectors.Outcome {
-	e.forget()
 	out := make([]connectors.Outcome, len(ws))
-	rows, p := e.prepare(ctx, ws, out)
+	rows, p := e.prepare(ctx, ws, out, true)
 	for len(rows) > 0 {
 		shape := nextShape(rows)
 		if err := e.upsert(ctx, p, rows[:shape], out); err != nil {
@@ -99,8 +99,8 @@ func (e *entity) upsertOnce(ctx context.Context, ws []connectors.Write) []connec
 }
 
 // prepare makes rows of records, sorted by shape and key, and settles those that cannot be sent.
-func (e *entity) prepare(ctx context.Context, ws []connectors.Write, out []connectors.Outcome) ([]*row, *plan) {
-	p, err := e.plan(ctx, false)
+func (e *entity) prepare(ctx context.Context, ws []connectors.Write, out []connectors.Outcome, fresh bool) ([]*row, *plan) {
+	p, err := e.plan(ctx, fresh)
 	if err == nil && p.index == nil {
 		err = refuse("configuration", "entity %s has unique: false, so it cannot be upserted; use strategy lookup", e.name)
 	}
@@ -111,9 +111,9 @@ func (e *entity) prepare(ctx context.Context, ws []connectors.Write, out []conne
 		return nil, nil
 	}
 	rows, unfit := p.rows(ws, out)
-	if unfit {
-		// Perhaps the column is new.
-		if fresh, err := e.plan(ctx, true); err == nil && fresh.index != nil && fresh.table != p.table {
+	if unfit && !p.fresh {
+		// Perhaps the column is new, or wider than it was.
+		if fresh, err := e.plan(ctx, true); err == nil && fresh.index != nil {
 			p = fresh
 			rows, _ = p.rows(ws, out)
 		}
@@ -121,7 +121,7 @@ func (e *entity) prepare(ctx context.Context, ws []connectors.Write, out []conne
 	return sorted(rows, out), p
 }
 
-// rows reads records, and settles those that cannot be sent. unfit says that one has a field of which the catalog knows nothing.
+// rows reads records, and settles those that cannot be sent. unfit says that one does not fit the catalog.
 func (p *plan) rows(ws []connectors.Write, out []connectors.Outcome) (rows []*row, unfit bool) {
 	for i := range ws {
 		if ws[i].Removal != "" {
@@ -130,7 +130,7 @@ func (p *plan) rows(ws []connectors.Write, out []connectors.Outcome) (rows []*ro
 		r, err := p.newRow(&ws[i], i)
 		if err != nil {
 			out[i] = outcome(err)
-			unfit = unfit || isUnknown(err)
+			unfit = true
 			continue
 		}
 		rows = append(rows, r)
@@ -138,9 +138,11 @@ func (p *plan) rows(ws []connectors.Write, out []connectors.Outcome) (rows []*ro
 	return rows, unfit
 }
 
-func isUnknown(err error) bool {
-	r, ok := err.(*refusal)
-	return ok && r.code == unknown
+// unconfirmed reports whether an error is a refusal for what a catalog says that was not read for this plan.
+func (p *plan) unconfirmed(err error) bool {
+	var r *refusal
+	var back takenBack
+	return p != nil && !p.fresh && (errors.As(err, &r) || errors.As(err, &back))
 }
 
 // shape is a text that is the same for records that can share a statement.
@@ -213,6 +215,8 @@ func (e *entity) upsert(ctx context.Context, p *plan, rows []*row, out []connect
 		for i, r := range rows {
 			out[r.at] = got[i]
 		}
+	case stale(err), p.unconfirmed(err):
+		return err
 	case errors.As(err, &some):
 		var left []*row
 		for _, r := range rows {
@@ -225,8 +229,6 @@ func (e *entity) upsert(ctx context.Context, p *plan, rows []*row, out []connect
 		if len(left) > 0 {
 			return e.upsert(ctx, p, left, out)
 		}
-	case stale(err):
-		return err
 	case splits(err) && len(rows) > 1:
 		half := len(rows) / 2
 		if err := e.upsert(ctx, p, rows[:half], out); err != nil {
