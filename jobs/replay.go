@@ -31,7 +31,9 @@ type Skip struct {
 
 // Replay makes dead rows due again with all their attempts. A row whose event
 // could not be mapped, or whose key was changed, is mapped again by the daemon;
-// one that is too old is read again from its source. A row in doubt stays so.
+// one that is too old is read again from its source. A row in doubt stays so. A row
+// that is done is written once more as it is wanted, with its references looked
+// up anew: the target may have lost the record, or what it refers to.
 func (j *Journal) Replay(ctx context.Context, ids []RowID, flows map[string]*Flow) (Acted, error) {
 	var out Acted
 	err := j.engine.Update(ctx, func(tx Tx) error {
@@ -46,7 +48,7 @@ func (j *Journal) Replay(ctx context.Context, ids []RowID, flows map[string]*Flo
 		for i := range rows {
 			row := &rows[i]
 			f := flows[row.Flow]
-			switch why := replayable(row, f); {
+			switch why := replayable(row, f, j.Now()); {
 			case why != "":
 				out.Skipped = append(out.Skipped, Skip{row.RowID, why})
 			case row.Reason == ReasonMapping || row.Reason == ReasonRenamed:
@@ -55,10 +57,17 @@ func (j *Journal) Replay(ctx context.Context, ids []RowID, flows map[string]*Flo
 			case tooOldNow(row, f, j.Now()):
 				out.Asked++
 				asks = append(asks, ask(row, f, Refresh, j.Now()))
+				if row.State == Done {
+					row.OpenSince = j.Now()
+				}
 				row.State, row.Reason, row.DueAt = Ready, ReasonRefresh, j.Now().Add(refreshEvery)
 				patches = append(patches, *row)
 			default:
 				out.Done++
+				if row.State == Done {
+					row.Generation++
+					row.AppliedHash = nil
+				}
 				row.reopen(f, j.Now())
 				patches = append(patches, *row)
 			}
@@ -83,12 +92,16 @@ func (a *Acted) missing(ids []RowID, rows []Row) {
 	}
 }
 
-func replayable(row *Row, f *Flow) string {
+func replayable(row *Row, f *Flow, now time.Time) string {
 	switch {
 	case f == nil:
 		return fmt.Sprintf("flow %s is not in the configuration", row.Flow)
-	case row.State != Dead:
-		return fmt.Sprintf("it is %s, not dead", row.State)
+	case row.State == Done && (row.Gone || !row.Applied() || row.SourceID == ""):
+		return "it is done, and no record of the source has to be written for it"
+	case row.State == Done && !f.CanRefresh && f.MaxAge > 0 && row.Age(now) > f.MaxAge:
+		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
+	case row.State != Dead && row.State != Done:
+		return fmt.Sprintf("it is %s", row.State)
 	case row.Reason == ReasonExpired && row.SourceID == "":
 		return "the source no longer has the record"
 	case row.Reason == ReasonExpired && !f.CanRefresh:

@@ -137,7 +137,7 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		heals, replay = "with on_rename: "+can+" in its flow, "+heals, ", and so does a replay"
 	}
 	e.Next = heals + replay
-	no := replayable(row, s.Flow)
+	no := replayable(row, s.Flow, now)
 	if e.Replay = no == ""; !e.Replay {
 		e.Next = heals + "; it cannot be replayed: " + no
 	}

@@ -33,10 +33,13 @@ type skipped struct {
 func (a *app) replayCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FLOW/KEY ...",
-		Short: "Try dead jobs again",
+		Short: "Try dead jobs again, or write done ones once more",
 		Long: `replay makes dead jobs due again with all their attempts. A record that could not
 be mapped is mapped again, and one past its flow's max_age is read again from
-the source, by the daemon. A write in doubt is found out about first, as always.`,
+the source, by the daemon. A write in doubt is found out about first, as always.
+
+A job that is done is written once more as it is wanted, with its references
+looked up anew.`,
 		Args: someJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.act(cmd.Context(), args, func(j *jobs.Journal, ids []jobs.RowID, fs map[string]*jobs.Flow) (jobs.Acted, error) {

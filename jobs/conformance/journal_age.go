@@ -138,6 +138,34 @@ var operatorRules = []rule{
 		is(b, "body of the first attempt", string(first.Body), string(it.Pairs[0].Body))
 		is(b, "version", again.Desired.Version, int64(10))
 	}},
+	{"a replay writes a done job once more, as it is wanted", func(b *bench) {
+		id := []jobs.RowID{{Flow: "orders", Key: "A"}}
+		replay := func(done, asked int) {
+			if a, err := b.journal.Replay(context.Background(), id, b.flows); err != nil || a.Done != done || a.Asked != asked || len(a.Skipped) != 1-done-asked {
+				b.Fatalf("replayed %+v, %v", a, err)
+			}
+		}
+		b.admit(b.ev("1", 10, "A", "x"))
+		first := b.apply()
+		replay(1, 0)
+		again := b.one()
+		is(b, "body", string(again.Body), string(first.Body))
+		is(b, "link", again.Link, `7`)
+		b.settle(again, connectors.Fail(connectors.Transient, "connect", "refused"))
+		b.pass(time.Hour)
+		b.admit(b.ev("1", 11, "A", "x")) // the same content: it is still to be written
+		b.settle(b.one(), applied)
+		b.want("A", jobs.Done, jobs.ReasonNone)
+		b.none()
+		b.flow.MaxAge = time.Hour
+		b.pass(2 * time.Hour)
+		replay(0, 0) // too old to be sent, and the source cannot be asked
+		b.flow.CanRefresh = true
+		replay(0, 1)
+		b.admit(b.ev("1", 0)) // the source no longer has it
+		b.pass(time.Second)
+		replay(0, 0)
+	}},
 	{"a replay takes all that are named and no other", func(b *bench) {
 		const n = 250
 		var items []jobs.Item
