@@ -29,21 +29,43 @@ type pageMapper struct {
 	begun map[string]int
 }
 
+// beginning is the mapping of a page that this process has begun, and that was not
+// admitted yet.
+type beginning struct {
+	from json.RawMessage // the cursor before the page
+	// begun is that of its pageMapper. What this process knows of it is newer than
+	// what the journal could be told.
+	begun map[string]int
+}
+
 // beginPage begins the mapping of a page. That is counted durably first, so that an
 // event whose mapping kills the process (it may eat all memory) is found: after
 // three beginnings without an end the events are begun one at a time, and each
 // that is begun three times and never ended becomes a dead letter.
-func (d *Daemon) beginPage(ctx context.Context, f *FlowPlan, page connectors.Page) (*pageMapper, error) {
+//
+// A page that is mapped again because it could not be admitted is not counted again:
+// this process lives. was is its earlier beginning, or nil; the new one takes its place.
+func (d *Daemon) beginPage(ctx context.Context, f *FlowPlan, page connectors.Page, from json.RawMessage, was **beginning) (*pageMapper, error) {
 	m := &pageMapper{d: d, flow: f, page: page}
 	if len(page.Events) == 0 {
 		return m, nil
 	}
+	if b := *was; b != nil && string(b.from) == string(from) {
+		m.begun = b.begun
+		return m, nil
+	}
 	before, err := d.journal.BeginPage(ctx, f.Name, "")
-	if err != nil || before.PageStarts < deaths {
+	if err != nil {
 		return m, err
+	}
+	b := &beginning{from: from}
+	*was = b
+	if before.PageStarts < deaths {
+		return m, nil
 	}
 	d.log.Warn("mapping a page has ended the daemon before; its events are mapped one at a time", "flow", f.Name, "starts", before.PageStarts)
 	m.begun = readSuspects(before.Suspect)
+	b.begun = m.begun
 	return m, nil
 }
 
@@ -63,6 +85,7 @@ func (m *pageMapper) take(ctx context.Context, events []connectors.Event) ([]job
 		}
 		begun[ev.SourceID] = n + 1
 		if err := d.suspect(ctx, f, begun); err != nil {
+			begun[ev.SourceID] = n
 			return nil, err
 		}
 		items[i] = d.mapEvent(ctx, f, page, ev)
@@ -77,13 +100,32 @@ func (m *pageMapper) take(ctx context.Context, events []connectors.Event) ([]job
 // suspect notes how often the mapping of which events was begun and never ended,
 // by source id.
 func (d *Daemon) suspect(ctx context.Context, f *FlowPlan, begun map[string]int) error {
-	maps.DeleteFunc(begun, func(_ string, n int) bool { return n == 0 })
-	b, err := json.Marshal(begun)
+	b, err := suspects(begun)
 	if err != nil {
 		return err
 	}
-	_, err = d.journal.BeginPage(ctx, f.Name, string(b))
+	_, err = d.journal.BeginPage(ctx, f.Name, b)
 	return err
+}
+
+// suspects is begun as the journal keeps it.
+func suspects(begun map[string]int) (string, error) {
+	maps.DeleteFunc(begun, func(_ string, n int) bool { return n == 0 })
+	b, err := json.Marshal(begun)
+	return string(b), err
+}
+
+// givenUp takes back what the journal counts of a page that was begun and is left
+// unadmitted by a process that lives.
+func (d *Daemon) givenUp(ctx context.Context, f *FlowPlan, b *beginning) error {
+	text := ""
+	if b.begun != nil {
+		var err error
+		if text, err = suspects(b.begun); err != nil {
+			return err
+		}
+	}
+	return d.journal.PageGivenUp(ctx, f.Name, text)
 }
 
 // readSuspects reads what suspect noted.

@@ -25,6 +25,8 @@ type poller struct {
 	failures int
 	lastErr  string
 	reading  reading
+	// begun is the page that was begun and could not be admitted yet.
+	begun *beginning
 }
 
 func newPoller(d *Daemon, c *client, f *FlowPlan, r *repeat, wake func(string)) *poller {
@@ -35,6 +37,7 @@ func newPoller(d *Daemon, c *client, f *FlowPlan, r *repeat, wake func(string)) 
 // run polls until soft ends. A page under way is given up then: its cursor has
 // not moved, so it will be pulled again.
 func (p *poller) run(soft, hard context.Context) {
+	defer p.leave(hard)
 	for soft.Err() == nil {
 		more, err := p.drain(soft)
 		switch {
@@ -48,6 +51,22 @@ func (p *poller) run(soft, hard context.Context) {
 				sleep(soft, p.flow.Every)
 			}
 		}
+	}
+}
+
+// leaveTime bounds the notes of a poller that ends.
+const leaveTime = 2 * time.Second
+
+// leave ends the poller. A page that is left half-way was not what ended the process.
+func (p *poller) leave(hard context.Context) {
+	p.d.journalServes(p.flow.Name, nil)
+	if p.begun == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(hard, leaveTime)
+	defer cancel()
+	if err := p.d.givenUp(ctx, p.flow, p.begun); err != nil {
+		p.log.Debug("noting the end of a page failed", "error", err)
 	}
 }
 
@@ -90,7 +109,8 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 			next = p.pull(ctx, got.page.Next)
 		}
 		err := p.take(ctx, fs, got)
-		if errors.Is(err, jobs.ErrCursorMoved) || errors.Is(err, jobs.ErrCommitUnknown) {
+		if errors.Is(err, jobs.ErrCursorMoved) {
+			p.begun = nil    // somebody else has admitted it
 			return true, nil // read the cursor again and go on from there
 		}
 		if err != nil || !got.page.More {
@@ -152,7 +172,7 @@ const slice = 1000
 // last one: whatever ends the daemon before, the page is read once more, and what
 // it had admitted changes nothing.
 func (p *poller) admitPage(ctx context.Context, got pulled) error {
-	m, err := p.d.beginPage(ctx, p.flow, got.page)
+	m, err := p.d.beginPage(ctx, p.flow, got.page, got.from, &p.begun)
 	if err != nil {
 		return err
 	}
@@ -169,6 +189,7 @@ func (p *poller) admitPage(ctx context.Context, got pulled) error {
 		}
 		told = p.d.deadLetters(p.flow, ad.Items, told)
 		if ad.Move {
+			p.begun = nil
 			return nil
 		}
 	}
@@ -244,6 +265,8 @@ func (p *poller) failed(ctx context.Context, err error) {
 	var je *jobs.Error
 	if errors.As(err, &je) {
 		p.told(err, "the journal cannot be used; reading goes on when it can")
+		p.d.journalServes(p.flow.Name, err)
+		p.reading.failed(ctx, err)
 		sleep(ctx, journalRetry.Delay(p.failures, 500*time.Millisecond, rand.Float64))
 		p.failures++
 		return
@@ -286,6 +309,7 @@ func (p *poller) told(err error, msg string) {
 }
 
 func (p *poller) recovered() {
+	p.d.journalServes(p.flow.Name, nil)
 	if p.failures > 0 {
 		p.log.Info("reading works again", "client", p.client.name, "stream", p.flow.Stream, "failures", p.failures)
 	}

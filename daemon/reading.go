@@ -44,7 +44,11 @@ func (r *reading) admitted(at time.Time) { r.noted, r.told = at, jobs.Failing{} 
 func (r *reading) failed(ctx context.Context, err error) {
 	f := jobs.Failing{Message: err.Error()}
 	var e *connectors.Error
-	if errors.As(err, &e) {
+	var je *jobs.Error
+	switch {
+	case errors.As(err, &je):
+		f.Class, f.Code = connectors.Transient, "journal"
+	case errors.As(err, &e):
 		f = jobs.Failing{Class: e.Class, Code: e.Code, Message: e.Message}
 	}
 	f.Code, f.Message = r.d.opts.Redact(f.Code), r.d.opts.Redact(f.Message)
@@ -64,6 +68,25 @@ func (r *reading) unstored(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		r.log.Debug("noting how reading goes failed", "error", err)
 	}
+}
+
+// journalServes notes whether the journal takes what is read of a flow. It is kept
+// in memory, since the journal is what may not be told it.
+func (d *Daemon) journalServes(flow string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil {
+		delete(d.refused, flow)
+		return
+	}
+	d.refused[flow] = err
+}
+
+// Refused names the flows of which the journal did not take what was read last.
+func (d *Daemon) Refused() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.refused))
 }
 
 // Flows names the flows of the plan being run.

@@ -147,11 +147,11 @@ func TestEventThatEndsTheDaemonInALaterSliceIsFound(t *testing.T) {
 			return s
 		}})
 		d.slice = w.slice
-		p := newPoller(d, nil, w.plan.Flows["orders"], nil, func(string) {})
 		lives := 0
 		for done := false; !done && lives < 20; lives++ {
 			func() {
 				defer func() { _ = recover() }()
+				p := newPoller(d, nil, w.plan.Flows["orders"], nil, func(string) {}) // of a new process
 				done = p.admitPage(context.Background(), pulled{page: page}) == nil
 			}()
 		}

@@ -46,6 +46,9 @@ var ErrInUse = errors.New("in use by another daemon")
 // ErrLost says that the journal was taken away from under a daemon.
 var ErrLost = errors.New("lost the journal")
 
+// ErrDamaged says that what the journal holds can no longer be relied on.
+var ErrDamaged = errors.New("the journal is damaged")
+
 // MaxID is how long a key or an id of a source record may be, in bytes, of which
 // one that is not UTF-8, NUL or 0x1a counts as three. An engine refuses a longer
 // one; it would not fit into PostgreSQL's indexes.

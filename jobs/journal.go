@@ -77,6 +77,23 @@ func (j *Journal) BeginPage(ctx context.Context, flow, suspect string) (FlowStat
 	return before, wrap(err, "note the start of a page of flow %s", flow)
 }
 
+// PageGivenUp takes back one beginning that BeginPage counted: the process lives,
+// and the page was not admitted for another reason. suspect is as in BeginPage.
+func (j *Journal) PageGivenUp(ctx context.Context, flow, suspect string) error {
+	err := j.engine.Update(ctx, func(tx Tx) error {
+		s, err := tx.LockFlow(ctx, flow)
+		if err != nil || s.PageStarts == 0 {
+			return err
+		}
+		s.PageStarts--
+		if suspect != "" {
+			s.Suspect = suspect
+		}
+		return tx.SaveFlow(ctx, s)
+	})
+	return wrap(err, "note the end of a page of flow %s", flow)
+}
+
 // PutLink stores what the target calls a record. It is committed when it returns.
 func (j *Journal) PutLink(ctx context.Context, client string, k EntityKey, link string) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {

@@ -155,7 +155,7 @@ func folderRemark(c *config.Config) string {
 func (a *app) liveJournal(ctx context.Context, c *config.Config) []liveFinding {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	j, _, err := a.journal(ctx, c, reading, quiet())
+	j, eng, err := a.journal(ctx, c, reading, quiet())
 	switch {
 	case errors.Is(err, jobs.ErrAbsent):
 		return nil
@@ -165,6 +165,9 @@ func (a *app) liveJournal(ctx context.Context, c *config.Config) []liveFinding {
 		return []liveFinding{{Subject: "journal", Text: err.Error()}}
 	}
 	defer j.Close()
+	if err := verified(ctx, eng); err != nil {
+		return []liveFinding{{Subject: "journal", Text: err.Error()}}
+	}
 	ps, err := changed(ctx, j, c)
 	if err != nil {
 		return []liveFinding{{Subject: "journal", Text: err.Error()}}

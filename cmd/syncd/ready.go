@@ -3,13 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
 
 // ready says whether the daemon can do its work: it runs a configuration, and its
-// journal can be written, without which nothing is read or sent. A source or a
+// journal can be written and takes what is read, without which nothing is sent. A source or a
 // target in trouble is no reason: it ends by itself, a restart would not help, and
 // status and metrics tell of it.
 func (s *service) ready(ctx context.Context) error {
@@ -18,6 +20,9 @@ func (s *service) ready(ctx context.Context) error {
 	}
 	if s.probed.write(s.journal.Probe, s.log) != nil {
 		return errors.New("the journal cannot be written")
+	}
+	if flows := s.daemon.Refused(); len(flows) > 0 {
+		return fmt.Errorf("the journal does not take what is read of %s", strings.Join(flows, ", "))
 	}
 	return nil
 }

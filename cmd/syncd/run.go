@@ -153,6 +153,7 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	go s.tell(ctx)
 	go s.strays(ctx, s.config)
 	go s.obey(ctx, hup, eng, lose)
+	go verify(ctx, eng, s.log)
 	s.log.Info("syncd runs", "version", version(), "config", s.config.Path, "journal", j.Describe(), "clients", len(plan.Clients), "flows", len(plan.Flows))
 	err = s.daemon.Run(ctx, plan, s.reload)
 	var je *jobs.Error
@@ -164,6 +165,34 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	default:
 		return exit(exitConfig, err)
 	}
+}
+
+// verify looks through a journal that can be looked through, beside the work of the
+// daemon: a damaged one may be read well for long. What is found ends the daemon as
+// the loss of the journal does.
+func verify(ctx context.Context, eng jobs.Engine, log *slog.Logger) {
+	if err := verified(ctx, eng); err != nil && !errors.Is(err, jobs.ErrDamaged) && ctx.Err() == nil {
+		log.Warn("looking through the journal failed", "error", err)
+	}
+}
+
+// verified is what looking through the journal finds wrong with it; nil where the
+// engine takes care of that by itself.
+func verified(ctx context.Context, eng jobs.Engine) error {
+	v, ok := eng.(interface{ Verify(context.Context) error })
+	if !ok {
+		return nil
+	}
+	return v.Verify(ctx)
+}
+
+// statusVerify is how long status looks through the journal; check --live does it whole.
+const statusVerify = time.Second
+
+func verifiedWithin(ctx context.Context, eng jobs.Engine, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return verified(ctx, eng)
 }
 
 // twice is how long after a first signal a second one is taken for the same: a
@@ -212,7 +241,11 @@ func (s *service) obey(ctx context.Context, hup <-chan os.Signal, eng jobs.Engin
 			return
 		case <-lost:
 			why := journal.LostWhy()
-			s.log.Error("the journal was taken away; stopping, and nothing more is sent", "error", why)
+			what := "the journal was taken away"
+			if errors.Is(why, jobs.ErrDamaged) {
+				what = "the journal is damaged"
+			}
+			s.log.Error(what+"; stopping, and nothing more is sent", "error", why)
 			lose(fmt.Errorf("%w: %w", jobs.ErrLost, why))
 			return
 		case <-hup:

@@ -121,6 +121,9 @@ func (a *app) status(ctx context.Context) error {
 		return err
 	}
 	defer j.Close()
+	if err := verifiedWithin(ctx, e, statusVerify); err != nil {
+		return exit(exitJournal, err)
+	}
 	o, err := j.Overview(ctx)
 	if err != nil {
 		return exit(exitJournal, err)

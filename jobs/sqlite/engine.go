@@ -104,6 +104,11 @@ func (e *Engine) rollback(c *conn) *conn {
 // guard makes sure, before each transaction, that what is written is written to
 // the file that the next start will read, and by the one daemon.
 func (e *Engine) guard() error {
+	select {
+	case <-e.lost:
+		return e.lostWhy
+	default:
+	}
 	if e.lock != nil {
 		if err := e.lock.check(e.path + ".lock"); err != nil {
 			return e.lose(err)

@@ -76,7 +76,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			says:    "open the journal PATH: there is none yet at PATH; `syncd run` makes it when it starts for the first time"},
 		{name: "no database", path: at("text.db"), o: sqlite.Options{Exclusive: true},
 			prepare: func(path string) { write(t, path, strings.Repeat("This is no database.\n", 100)) },
-			says:    "open the journal PATH: PATH is no SQLite database; give the journal a file of its own (set synchronous: file is not a database (26))"},
+			says:    "open the journal PATH: PATH is no SQLite database; give the journal a file of its own, or restore it from a backup if this was it (set synchronous: file is not a database (26))"},
 		{name: "another program's database", path: at("other.db"), o: sqlite.Options{Exclusive: true},
 			prepare: func(path string) { script(t, path, `CREATE TABLE theirs (x); PRAGMA application_id = 77`) },
 			says:    "open the journal PATH: PATH is an SQLite file of another program (application_id 77, 1 tables and indexes); give the journal a file of its own"},
