@@ -350,12 +350,11 @@ func (a *admission) item(it *Item) error {
 	return nil
 }
 
-// letGo ends the dead letters of a source record that maps again, and has another
-// key than the one that was refused before.
+// letGo ends what a source record has besides its real keys when it maps again: its
+// dead letters, a key that was refused before, and claims to keys of others.
 func (a *admission) letGo(old, keys []string, it *Item, stamp connectors.Stamp) error {
 	for _, k := range old {
-		row := a.rows[k]
-		if row != nil && (row.Unmapped() || row.Reason == ReasonRenamed) && !slices.Contains(keys, k) {
+		if !slices.Contains(keys, k) {
 			if err := a.vanish(k, it, stamp); err != nil {
 				return err
 			}

@@ -144,6 +144,20 @@ var editedRules = []rule{
 		b.body("B", "two")
 		b.stands("B", "C")
 	}},
+	{"a claim to another record's key ends when the claimant's next key is refused", func(b *bench) {
+		b.admit(b.ev("1", 10, "D", "one"), b.ev("2", 10, "B", "two", "D", "two"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+		}
+		b.pass(time.Second)
+		b.admit(b.ev("2", 11, "E", "two"))
+		b.want("E", jobs.Dead, jobs.ReasonRenamed)
+		is(b, "colliding", b.contended(), 0)
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11)) // nobody follows it
+		is(b, "owner of D", b.row("D").SourceID, "")
+		is(b, "D is desired gone", b.row("D").Gone, true)
+	}},
 	{"an old key that another record takes over does not keep the refused one closed", func(b *bench) {
 		for _, rename := range []string{"recreate", "rename"} {
 			b.write(rename, rename)

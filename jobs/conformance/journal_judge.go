@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"syncd/jobs"
 )
 
@@ -28,6 +30,9 @@ func (h *history) look() {
 			if r.Reason == jobs.ReasonNone || r.LastClass == "" {
 				h.Fatalf("%s is dead without a reason", r.RowID)
 			}
+			if r.Reason == jobs.ReasonRenamed && r.SourceID == "" {
+				h.Fatalf("%s is refused to a source record that has let it go", r.RowID)
+			}
 		case jobs.Done:
 			if r.Reason == jobs.ReasonNone && !r.Gone && !r.Unmapped() && r.AppliedGeneration != r.Generation && !h.running(r.RowID) {
 				h.Fatalf("%s is done at generation %d, and %d was confirmed", r.RowID, r.Generation, r.AppliedGeneration)
@@ -43,6 +48,10 @@ func (h *history) running(id jobs.RowID) bool {
 // rest ends all failures and lets everything come to rest.
 func (h *history) rest() {
 	h.calm, h.readings = true, nil
+	if f := h.sources[0].flow; f.OnRename == "refuse" && rapid.IntRange(0, 2).Draw(h.T, "refused to the end") > 0 {
+		values := slices.DeleteFunc(h.choices("on_rename"), func(s string) bool { return s == "refuse" })
+		h.set(f, "on_rename", rapid.SampledFrom(values).Draw(h.T, "allowed in the end"))
+	}
 	if h.touched {
 		for _, src := range h.sources {
 			if src.version > 0 {
@@ -59,6 +68,9 @@ func (h *history) rest() {
 		h.zombie()
 		h.answer()
 		h.replay()
+		if h.renames() && !h.sources[0].flow.CanRefresh {
+			h.poll() // a record that is between two keys is read again only so
+		}
 		h.look()
 		if h.claim() == 0 && !h.open() {
 			return
@@ -80,8 +92,7 @@ func (h *history) open() bool {
 		if h.heldByRefused(r) {
 			return false // what it was before its record's new key was refused is never sent
 		}
-		refused := r.Reason == jobs.ReasonRenamed && !h.renames()
-		return r.State == jobs.Ready || r.State == jobs.Dead && !refused && r.SourceID != ""
+		return r.State == jobs.Ready || r.State == jobs.Dead && !h.refusal(&r) && !h.missed(&r) && r.SourceID != ""
 	})
 }
 
@@ -103,8 +114,8 @@ func (h *history) judge() {
 	}
 	for id, bodies := range want {
 		row, ok := rows[id]
-		if ok && row.State == jobs.Dead && row.Reason == jobs.ReasonRenamed && !h.renames() {
-			continue // refused, and visible as such
+		if ok && (h.refusal(&row) || h.missed(&row)) {
+			continue // refused or missing, and visible as such
 		}
 		if h.heldByRefused(row) {
 			continue
@@ -147,7 +158,8 @@ func (h *history) noneTooMany(want map[jobs.RowID][]string, rows map[jobs.RowID]
 	}
 	for _, r := range h.target.alive() {
 		id := jobs.RowID{Flow: f.Name, Key: r.key}
-		if len(want[id]) == 0 && !h.heldByRefused(rows[id]) && rows[id].Reason != jobs.ReasonDiscarded {
+		row := rows[id]
+		if len(want[id]) == 0 && !h.heldByRefused(row) && !h.leftOver(&row) && row.Reason != jobs.ReasonDiscarded {
 			h.Fatalf("record %d of key %s is in the target, and no source has it: row %s %s", r.id, r.key, rows[id].State, rows[id].Reason)
 		}
 	}

@@ -92,6 +92,8 @@ var operatorsRules = []rule{
 	{"what was asked of a source is told with its row until it has answered", func(b *bench) {
 		ctx := context.Background()
 		b.flow.CanRefresh = true
+		b.admit(b.ev("1", 9, "A", "x")) // the same source record has another row, of which nothing is asked
+		b.apply()
 		for _, id := range []string{"1", "2"} {
 			it := b.ev(id, 10)
 			it.Problem, it.Raw = "price is missing", json.RawMessage(`{}`)
@@ -112,8 +114,8 @@ var operatorsRules = []rule{
 		}
 		b.pass(time.Minute)
 		r := asked("@1")
-		if r == nil || !r.At.Equal(at) || asked("@2") != nil {
-			b.Fatalf("asked for @1: %+v, for @2: %+v", r, asked("@2"))
+		if r == nil || !r.At.Equal(at) || asked("@2") != nil || asked("A") != nil {
+			b.Fatalf("asked for @1: %+v, for @2: %+v, for A: %+v", r, asked("@2"), asked("A"))
 		}
 		if err := b.journal.PostponeRequest(ctx, r.ID, time.Hour); err != nil {
 			b.Fatal(err)
@@ -151,6 +153,8 @@ var operatorsRules = []rule{
 		is(b, "newer of A", newer("A"), "B")
 		is(b, "newer of B", newer("B"), "")
 		is(b, "newer of C", newer("C"), "@2")
+		b.discard("B")
+		is(b, "newer of A, given up", newer("A"), "")
 		b.pass(time.Second)
 		b.admit(b.ev("1", 12, "A", "x"), b.ev("2", 12, "C", "x"))
 		is(b, "newer of A", newer("A"), "")

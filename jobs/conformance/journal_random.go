@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ import (
 // Histories plays random histories against a journal and a small target: records
 // that change, vanish, come back and change keys, readings that are admitted
 // late, claims that are settled in part, twice, or never, writes that take effect
-// long after their answer was lost, daemons that die. After each step, and when
+// long after their answer was lost, daemons that die, and an operator who edits
+// the flow in the middle of all that. After each step, and when
 // everything has come to rest, the promises of a job's life are held against it.
 func Histories(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.Engine) {
 	s := &stage{at: time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)}
@@ -53,7 +55,7 @@ type truth struct {
 
 // reading is what was read of a record, not admitted yet.
 type reading struct {
-	flow *jobs.Flow
+	src  *truth
 	item jobs.Item
 }
 
@@ -83,12 +85,15 @@ type history struct {
 	under    []*sent
 	zombies  []zombie
 	target   *target
+	two      bool
 	doubts   map[jobs.RowID]bool
 	attempts map[jobs.RowID]int64
 	// touched says that a person has meddled, so that every record has to be
 	// changed once more before it can be asked of the target.
 	touched bool
 	calm    bool
+	// ever is what the flows said at some time; see edits.
+	ever edits
 }
 
 const settleTime = 30 * time.Second
@@ -105,14 +110,19 @@ func newHistory(t *rapid.T, s *stage) *history {
 	f.Retry.MaxAttempts = rapid.IntRange(1, 4).Draw(t, "attempts")
 	f.Retry.RetryFor = rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "retry for")
 	f.MaxAge = rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "max age")
+	h.two = two
 	if !two {
-		f.OnDelete = rapid.SampledFrom([]string{"ignore", "delete"}).Draw(t, "on_delete")
-		f.OnRename = rapid.SampledFrom([]string{"recreate", "rename", "refuse"}).Draw(t, "on_rename")
+		h.ever.rename = rapid.IntRange(0, 2).Draw(t, "may be renamed") == 0
+		f.OnRename = rapid.SampledFrom(h.choices("on_rename")).Draw(t, "on_rename")
+		f.OnDelete = rapid.SampledFrom(h.choices("on_delete")).Draw(t, "on_delete")
 	}
-	if f.OnRename == "rename" {
+	if h.ever.rename {
 		// What is left in the target under its old key, because it is too old to be
 		// sent or because deletions are ignored, is for a person to move.
-		f.MaxAge, f.OnDelete = 0, "delete"
+		f.MaxAge = 0
+	}
+	if f.MaxAge == 0 {
+		f.CanRefresh = rapid.Bool().Draw(t, "one record can be asked for")
 	}
 	for _, name := range []string{"a", "b"}[:1+btoi(two)] {
 		g := f
@@ -122,6 +132,7 @@ func newHistory(t *rapid.T, s *stage) *history {
 			h.sources = append(h.sources, &truth{flow: &g, id: fmt.Sprint(i)})
 		}
 	}
+	h.note()
 	return h
 }
 
@@ -155,11 +166,12 @@ func (h *history) acts() map[string]func(*rapid.T) {
 		"die":         func(*rapid.T) { h.die() },
 		"late":        func(*rapid.T) { h.zombie() },
 		"replay":      func(*rapid.T) { h.replay() },
+		"edit":        func(*rapid.T) { h.edit() },
 		"second":      func(*rapid.T) { h.pass(time.Second) },
 		"minute":      func(*rapid.T) { h.pass(time.Minute) },
 		"hours":       func(*rapid.T) { h.pass(2 * time.Hour) },
 	}
-	if !h.renames() { // who gives up a record between two keys is told where to look, and has to
+	if !h.renames() && rapid.Bool().Draw(h.T, "a person meddles") { // who gives up a record between two keys is told where to look, and has to
 		acts["discard"] = func(*rapid.T) { h.discard() }
 		acts["vandal"] = func(*rapid.T) { h.vandal() }
 	}
@@ -193,7 +205,8 @@ func (h *history) change() {
 	src.keys = rapid.Permutation([]string{"A", "B", "C", "D"}).Draw(h.T, "keys")[:n]
 }
 
-func (h *history) renames() bool { return h.sources[0].flow.OnRename == "rename" }
+// renames reports whether records may be between two keys at some time.
+func (h *history) renames() bool { return h.ever.rename }
 
 // item is what is read of a record now.
 func (h *history) item(src *truth, badly bool) jobs.Item {
@@ -217,7 +230,7 @@ func (src *truth) body(key string) json.RawMessage {
 }
 
 func (h *history) read(src *truth, badly bool) {
-	h.readings = append(h.readings, reading{src.flow, h.item(src, badly)})
+	h.readings = append(h.readings, reading{src, h.item(src, badly)})
 }
 
 // admitSome admits some of what was read, in whatever order.
@@ -226,11 +239,11 @@ func (h *history) admitSome() {
 		return
 	}
 	i := rapid.IntRange(0, len(h.readings)-1).Draw(h.T, "reading")
-	f := h.readings[i].flow
+	f := h.readings[i].src.flow
 	var items []jobs.Item
 	var later []reading
 	for n, r := range h.readings {
-		if r.flow == f && (n == i || rapid.Bool().Draw(h.T, "with it")) {
+		if r.src.flow == f && (n == i || rapid.Bool().Draw(h.T, "with it")) {
 			items = append(items, r.item)
 		} else {
 			later = append(later, r)
@@ -248,7 +261,8 @@ func (h *history) admit(f *jobs.Flow, items []jobs.Item, answered []int64) {
 
 // poll reads every record of every flow and admits it.
 func (h *history) poll() {
-	for _, f := range h.flows {
+	for _, name := range slices.Sorted(maps.Keys(h.flows)) {
+		f := h.flows[name]
 		var items []jobs.Item
 		for _, src := range h.sources {
 			if src.flow == f && (src.version > 0) {
@@ -405,7 +419,11 @@ func (h *history) rows() []jobs.Row {
 func (h *history) replay() {
 	var ids []jobs.RowID
 	for _, r := range h.rows() {
-		ids = append(ids, r.RowID)
+		// In the end, one that is done is to be left so, and one that was missed would
+		// only be found missing again.
+		if !h.calm || r.State == jobs.Dead && !h.missed(&r) {
+			ids = append(ids, r.RowID)
+		}
 	}
 	if _, err := h.journal.Replay(context.Background(), ids, h.flows); err != nil {
 		h.Fatalf("replay: %v", err)

@@ -74,7 +74,7 @@ func (g *target) prepare(jb *jobs.Job, f *jobs.Flow) (do func() string, missing 
 		r = g.by(func(r *record) bool { return strconv.Itoa(r.id) == jb.Link })
 		missing = r == nil
 	}
-	if r == nil && jb.RenamedFrom != "" && f.OnRename == "rename" {
+	if r == nil && jb.RenamedFrom != "" {
 		r = g.byKey(jb.RenamedFrom)
 	}
 	if r == nil {
