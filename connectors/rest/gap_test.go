@@ -20,9 +20,8 @@ import (
 // the bound in or leaves it out.
 type clock struct {
 	strict bool
-	later  int // by how many seconds too late it takes a bound
-	most   int // gives at most so many at once, 0 for as many as asked for
-	offset bool
+	later  int            // by how many seconds too late it takes a bound
+	most   int            // gives at most so many at once, 0 for as many as asked for
 	recs   map[string]int // stamp by id
 	before func(c *clock, since int)
 }
