@@ -112,6 +112,14 @@ func (s *Stream) Validate(r *field.Report) {
 	}
 }
 
+// versions says what a record's version is made of.
+func (s *Stream) versions() string {
+	if s.Version == "" {
+		return "the order of reading"
+	}
+	return s.Version + ", a " + s.VersionAs
+}
+
 func badPath(p string) string {
 	const hint = "write a name or pattern inside dir, for example orders-*.jsonl"
 	switch {
@@ -197,6 +205,8 @@ func (s *Settings) Streams() []connectors.StreamInfo {
 			VersionIsTime: st.Version != "" && st.VersionAs == versionTime,
 			Tombstones:    st.Deleted.Field != "",
 			Log:           true,
+			IDs:           st.ID,
+			Versions:      st.versions(),
 			Page:          page,
 		})
 	}

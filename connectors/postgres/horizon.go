@@ -20,6 +20,8 @@ type horizon struct {
 	// are hidden from us.
 	sure bool
 	why  string // why not
+	// control says that we may ask which server this is.
+	control bool
 }
 
 // settle is how long after its start a transaction may not be seen yet among those that run.
@@ -37,10 +39,10 @@ func (h *horizon) look(ctx context.Context, tx pgx.Tx) error {
 SELECT clock_timestamp(), pg_is_in_recovery(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
   EXISTS (SELECT FROM others WHERE hidden),
   ARRAY(SELECT (extract(epoch FROM began) * 1000000)::bigint FROM others WHERE began IS NOT NULL ORDER BY 1),
-  ARRAY(SELECT xid::text::bigint FROM others WHERE xid IS NOT NULL)`
+  ARRAY(SELECT xid::text::bigint FROM others WHERE xid IS NOT NULL), has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')`
 	var standby, hidden bool
 	var xids []int64
-	if err := tx.QueryRow(ctx, sql).Scan(&h.clock, &standby, &h.xmin, &h.next, &hidden, &h.open, &xids); err != nil {
+	if err := tx.QueryRow(ctx, sql).Scan(&h.clock, &standby, &h.xmin, &h.next, &hidden, &h.open, &xids, &h.control); err != nil {
 		return err
 	}
 	h.clock = h.clock.UTC()

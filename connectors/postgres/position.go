@@ -63,6 +63,11 @@ type position struct {
 	Nulls     *string `json:"nulls,omitempty"`
 	NullsAt   int64   `json:"nulls_at,omitempty"` // when it last ended
 	NullsXmin int64   `json:"nulls_xmin,omitempty"`
+	// Server is the server and database that was read last; "" where that is not told. Drawn is what the sequence of the order's numbers was at, when it was last seen
+	// at or above all that was read. Top is the greatest place in the table while it is below Upto.
+	Server string `json:"server,omitempty"`
+	Drawn  int64  `json:"drawn,omitempty"`
+	Top    *mark  `json:"top,omitempty"`
 }
 
 // round is what is kept of the beginning of a round.

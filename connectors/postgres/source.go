@@ -113,6 +113,7 @@ type pull struct {
 	page     *connectors.Page
 	bytes    int
 	h        horizon
+	governed bool // a sequence tells that the numbers to come are greater than those that were read
 }
 
 func (p *pull) run(ctx context.Context) error {
@@ -120,6 +121,12 @@ func (p *pull) run(ctx context.Context) error {
 		return err
 	}
 	p.page.ServerTime = p.h.clock
+	if err := p.wentBack(ctx); err != nil {
+		return err
+	}
+	if err := p.moved(ctx); err != nil {
+		return err
+	}
 	switch pos := p.position; {
 	case p.order == byXID:
 		return p.events(ctx)
@@ -130,6 +137,9 @@ func (p *pull) run(ctx context.Context) error {
 			p.page.Notes = append(p.page.Notes, "rows that become visible late are looked for within overlap only: "+p.h.why)
 		}
 		pos.begin(&p.h, p.overlap)
+		if err := p.numbersWentBack(ctx); err != nil {
+			return err
+		}
 	}
 	return p.rows(ctx)
 }
@@ -137,6 +147,9 @@ func (p *pull) run(ctx context.Context) error {
 // events reads an outbox in the order of transactions. Each row is final: what could still come before it, its transaction would have a number that is not
 // below the snapshot's xmin.
 func (p *pull) events(ctx context.Context) error {
+	if err := p.ahead(ctx); err != nil {
+		return err
+	}
 	sql, args := p.reader.page(p.position, &p.h, p.limit)
 	n, full, err := p.scan(ctx, sql, args)
 	p.page.More = full || n == p.limit

@@ -102,8 +102,20 @@ func (s *Stream) Validate(r *field.Report) {
 func (s *Stream) info(name string) connectors.StreamInfo {
 	if s.Mode == modeOutbox {
 		return connectors.StreamInfo{Name: name, Doc: fmt.Sprintf("Events of the table %s, in the order in which their transactions began to write.", s.Table),
-			Tombstones: s.Deleted != "", Log: true, Page: 1000}
+			Tombstones: s.Deleted != "", Log: true, IDs: s.ID, Versions: s.versions(), Page: 1000}
 	}
 	return connectors.StreamInfo{Name: name, Doc: fmt.Sprintf("Rows of %s whose column %s has grown.", s.Table, s.Version),
-		CanFetch: true, VersionIsTime: s.VersionAs == versionTime, Tombstones: s.Deleted != "", Page: 1000}
+		CanFetch: true, VersionIsTime: s.VersionAs == versionTime, Tombstones: s.Deleted != "",
+		IDs: s.ID, Versions: s.versions(), Page: 1000}
+}
+
+// versions says what a record's version is made of.
+func (s *Stream) versions() string {
+	switch {
+	case s.Mode == modePoll:
+		return s.Version + ", a " + s.VersionAs
+	case s.Version != "":
+		return s.Version
+	}
+	return s.Event
 }
