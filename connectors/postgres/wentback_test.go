@@ -1,12 +1,16 @@
 package postgres
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"syncd/connectors"
+	"syncd/internal/field"
 )
 
 const eventTable = "CREATE TABLE s (event bigserial PRIMARY KEY, id text, body text, xid xid8 NOT NULL DEFAULT pg_current_xact_id()); CREATE INDEX ON s (xid, event)"
@@ -154,4 +158,24 @@ func TestNumbersWithoutSequenceThatAreGivenAnewAreRefused(t *testing.T) {
 		f.exec("INSERT INTO s VALUES (20, 120)")
 		f.same(f.poll(), "20")
 	})
+}
+
+func TestRoleThatMayNotLookAtServerAndSequenceReads(t *testing.T) {
+	t.Parallel()
+	f := &feed{base: newBase(t, eventTable), stream: &Stream{}, start: connectors.Start{All: true}, limit: 100}
+	field.Declare(f.stream)
+	f.stream.Table = "s"
+	outbox("")(f.stream)
+	f.settings.Tables["s"] = f.stream
+	role := strings.ReplaceAll(f.rows("SELECT current_database()"), "t_", "r_")
+	f.exec("CREATE ROLE " + role + " LOGIN; GRANT SELECT ON s TO " + role + "; REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC; INSERT INTO s (id, body) VALUES ('a', '{}')")
+	t.Cleanup(func() {
+		_, _ = f.sql.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role, pgx.QueryExecModeSimpleProtocol)
+	})
+	f.asRole(role)
+	f.open()
+	f.same(f.poll(), "a")
+	f.exec("INSERT INTO s (id, body) VALUES ('b', '{}')")
+	f.same(f.poll(), "b")
+	f.same(f.poll(), "")
 }
