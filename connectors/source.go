@@ -103,6 +103,11 @@ type StreamInfo struct {
 	// Log says that events are entries of a log (an outbox, a file), not readings
 	// of the present: reading one later does not make it newer.
 	Log bool
+	// IDs and Versions say in a few words what a record's id and its version are made
+	// of, as the settings have it: the same words for the same settings, now and
+	// later. Records are tied to both for ever: under other ids they are other records,
+	// and versions of another making are older or newer for no reason. "" says nothing.
+	IDs, Versions string
 	// Page is the usual number of records per page; 0 means 200.
 	Page int
 }

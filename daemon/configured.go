@@ -69,7 +69,7 @@ func flowPlan(c *config.Flow, now time.Time) (*FlowPlan, error) {
 // JobFlow is a configured flow as the journal and the lanes take it.
 func JobFlow(c *config.Flow) *jobs.Flow {
 	f := &jobs.Flow{
-		Name: c.Name, SourceClient: c.From.Client, Stream: c.From.Stream,
+		Name: c.Name, SourceClient: c.From.Client, Stream: c.From.Stream, SourceIDs: c.From.Info.IDs, Versions: c.From.Info.Versions,
 		Client: c.To.Client, Entity: c.To.Entity, Strategy: c.To.Strategy, SettleTime: c.To.SettleTime,
 		Retry: jobs.Retry{MaxAttempts: c.Retry.MaxAttempts, InitialDelay: c.Retry.InitialDelay, MaxDelay: c.Retry.MaxDelay,
 			Multiplier: c.Retry.Multiplier, NoJitter: c.Retry.Jitter == "none", Timeout: c.Retry.Timeout, RetryFor: c.Retry.RetryFor},

@@ -20,12 +20,15 @@ import (
 // from, where they are written, and how they are known there. Rows, links and the
 // cursor mean nothing under another one.
 type Binding struct {
-	SourceClient string              `json:"source_client"`
-	Stream       string              `json:"stream"`
-	Client       string              `json:"client"`
-	Entity       string              `json:"entity"`
-	KeyField     string              `json:"key_field"`
-	Strategy     connectors.Strategy `json:"strategy"`
+	SourceClient string `json:"source_client"`
+	Stream       string `json:"stream"`
+	// SourceIDs and Versions are those of Flow; "" in a binding of before they were kept.
+	SourceIDs string              `json:"source_ids,omitempty"`
+	Versions  string              `json:"versions,omitempty"`
+	Client    string              `json:"client"`
+	Entity    string              `json:"entity"`
+	KeyField  string              `json:"key_field"`
+	Strategy  connectors.Strategy `json:"strategy"`
 	// Key is the expression as it was written.
 	Key       string            `json:"key"`
 	Constants map[string]string `json:"constants,omitempty"`
@@ -33,7 +36,8 @@ type Binding struct {
 
 // Binding returns what the flow as it is now would tie its records to.
 func (f *Flow) Binding() Binding {
-	return Binding{SourceClient: f.SourceClient, Stream: f.Stream, Client: f.Client, Entity: f.Entity, KeyField: f.KeyField,
+	return Binding{SourceClient: f.SourceClient, Stream: f.Stream,
+		SourceIDs: f.SourceIDs, Versions: f.Versions, Client: f.Client, Entity: f.Entity, KeyField: f.KeyField,
 		Strategy: f.Strategy, Key: f.Key, Constants: f.KeyConstants}
 }
 
@@ -50,6 +54,13 @@ type Difference struct {
 // the client's settings say.
 const FieldOfKey = "to.entity.key_field"
 
+// FieldOfIDs and FieldOfVersions are the Fields of a difference in what a stream's
+// ids and versions are made of, which the source client's settings say.
+const (
+	FieldOfIDs      = "from.stream.id"
+	FieldOfVersions = "from.stream.version"
+)
+
 // differences compares two bindings; white space and comments of the key do not count.
 func (b Binding) differences(now Binding) (ds []Difference) {
 	add := func(field, was, is string, fixed bool) {
@@ -59,6 +70,13 @@ func (b Binding) differences(now Binding) (ds []Difference) {
 	}
 	add("from.client", b.SourceClient, now.SourceClient, true)
 	add("from.stream", b.Stream, now.Stream, true)
+	// What one of the two does not say is no difference.
+	if b.SourceIDs != "" && now.SourceIDs != "" {
+		add(FieldOfIDs, b.SourceIDs, now.SourceIDs, true)
+	}
+	if b.Versions != "" && now.Versions != "" {
+		add(FieldOfVersions, b.Versions, now.Versions, true)
+	}
 	add("to.client", b.Client, now.Client, true)
 	add("to.entity", b.Entity, now.Entity, true)
 	add(FieldOfKey, b.KeyField, now.KeyField, true)
@@ -183,7 +201,7 @@ func (j *Journal) compare(ctx context.Context, tx Tx, flows map[string]*Flow) (o
 		}
 		ds := was.differences(now)
 		if len(ds) == 0 {
-			if !stored {
+			if !stored || was.SourceIDs == "" && now.SourceIDs != "" || was.Versions == "" && now.Versions != "" {
 				out.fresh = append(out.fresh, name)
 			}
 			continue
@@ -302,6 +320,8 @@ func (j *Journal) holdings(ctx context.Context, tx Tx) (map[string]*Change, erro
 // journal. It begins with a letter, so that YAML takes it for a text.
 func token(flow string, was, now Binding) string {
 	was.Key, now.Key = mapping.Normal(was.Key), mapping.Normal(now.Key)
+	// A change of these has no token, and a build of before they were kept made the same one.
+	was.SourceIDs, was.Versions, now.SourceIDs, now.Versions = "", "", "", ""
 	text, _ := json.Marshal([]any{flow, was, now}) // texts always have a JSON form
 	h := sha256.Sum256(text)
 	return "c" + hex.EncodeToString(h[:5])

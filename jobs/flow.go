@@ -11,6 +11,8 @@ type Flow struct {
 	Name string
 	// SourceClient and Stream are where it reads.
 	SourceClient, Stream string
+	// SourceIDs and Versions are IDs and Versions of the stream's connectors.StreamInfo.
+	SourceIDs, Versions string
 	// Client and Entity are where it writes.
 	Client, Entity string
 	Strategy       connectors.Strategy

@@ -75,11 +75,16 @@ func problem(f *config.Flow, c jobs.Change) field.Problem {
 		if i > 0 {
 			fmt.Fprintf(&b, ", and %s (%s) ", fieldOf(d), place(f, d))
 		}
-		if d.Field == jobs.FieldOfKey {
-			fmt.Fprintf(&b, "holds the key in %s and held it in %s", short(d.Is), short(d.Was))
-		} else {
-			fmt.Fprintf(&b, "is %s and was %s", short(d.Is), short(d.Was))
+		says := "is %s and was %s"
+		switch d.Field {
+		case jobs.FieldOfKey:
+			says = "holds the key in %s and held it in %s"
+		case jobs.FieldOfIDs:
+			says = "takes a record's id from %s and took it from %s"
+		case jobs.FieldOfVersions:
+			says = "takes a record's version from %s and took it from %s"
 		}
+		fmt.Fprintf(&b, says, short(d.Is), short(d.Was))
 	}
 	fmt.Fprintf(&b, " when the records of the flow were made (%d done, %d open, %d dead", c.Done, c.Open, c.Dead)
 	if c.Unresolved > 0 {
@@ -107,7 +112,15 @@ func problem(f *config.Flow, c jobs.Change) field.Problem {
 }
 
 // fieldOf is the field of the flow that a difference is shown at.
-func fieldOf(d jobs.Difference) string { return strings.TrimSuffix(d.Field, ".key_field") }
+func fieldOf(d jobs.Difference) string {
+	switch d.Field {
+	case jobs.FieldOfKey:
+		return "to.entity"
+	case jobs.FieldOfIDs, jobs.FieldOfVersions:
+		return "from.stream"
+	}
+	return d.Field
+}
 
 // place is where the configuration says what a difference is about.
 func place(f *config.Flow, d jobs.Difference) field.Pos {

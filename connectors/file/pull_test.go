@@ -466,6 +466,20 @@ func TestObservedIsTheStartOfTheRequest(t *testing.T) {
 	}
 }
 
+func TestStreamSaysWhatIDsAndVersionsAreMadeOf(t *testing.T) {
+	for want, s := range map[string]*Stream{
+		"id; the order of reading": {ID: "id", VersionAs: versionTime},
+		"id; at, a time":           {ID: "id", Version: "at", VersionAs: versionTime},
+		"id; at, a number":         {ID: "id", Version: "at", VersionAs: versionNumber},
+		"no; rev, a number":        {ID: "no", Version: "rev", VersionAs: versionNumber},
+	} {
+		i := (&Settings{Files: map[string]*Stream{"s": s}}).Streams()[0]
+		if got := i.IDs + "; " + i.Versions; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestStreamInfo(t *testing.T) {
 	s := &Settings{Files: map[string]*Stream{
 		"b": {Path: "b-*.csv", Format: formatCSV, ID: "id", Version: "at", VersionAs: versionTime},

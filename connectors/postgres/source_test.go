@@ -595,3 +595,18 @@ func (f *feed) later0() {
 		f.later(nullsEvery)
 	}
 }
+
+func TestStreamSaysWhatIDsAndVersionsAreMadeOf(t *testing.T) {
+	for want, s := range map[string]Stream{
+		"id; at, a time":    {Mode: modePoll, ID: "id", Version: "at", VersionAs: versionTime},
+		"id; at, a number":  {Mode: modePoll, ID: "id", Version: "at", VersionAs: versionNumber},
+		"no; rev, a number": {Mode: modePoll, ID: "no", Version: "rev", VersionAs: versionNumber},
+		"ref; seq":          {Mode: modeOutbox, ID: "ref", Event: "seq", VersionAs: versionTime},
+		"ref; state":        {Mode: modeOutbox, ID: "ref", Event: "seq", Version: "state", VersionAs: versionTime},
+	} {
+		i := s.info("s")
+		if got := i.IDs + "; " + i.Versions; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

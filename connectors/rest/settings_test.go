@@ -130,8 +130,9 @@ entities:
     unique: true
 `)
 	want := []connectors.StreamInfo{
-		{Name: "files", Doc: "Files of the shop.", Page: 100},
-		{Name: "orders", Doc: "Records of /orders.", CanFetch: true, VersionIsTime: true, Tombstones: true, Page: 50},
+		{Name: "files", Doc: "Files of the shop.", IDs: "folder, name", Versions: "n, integer", Page: 100},
+		{Name: "orders", Doc: "Records of /orders.", CanFetch: true, VersionIsTime: true, Tombstones: true,
+			IDs: "id", Versions: "updated_at, rfc3339", Page: 50},
 	}
 	for i, got := range s.Streams() {
 		if got != want[i] {

@@ -78,6 +78,14 @@ func newStampFormat(name, zone string) (stampFormat, error) {
 	return f, nil
 }
 
+// String is the format in words; the same for all that read stamps alike.
+func (f stampFormat) String() string {
+	if f.name == dateOnly || f.layout != "" && !strings.Contains(f.layout, "07") {
+		return f.name + " in " + f.zone.String()
+	}
+	return f.name
+}
+
 // isTime tells whether stamps are microseconds since 1970.
 func (f stampFormat) isTime() bool { return f.name != integer }
 

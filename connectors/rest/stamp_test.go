@@ -161,3 +161,25 @@ func TestALowerBoundNeverLeavesOutTheStampItself(t *testing.T) {
 		})
 	}
 }
+
+func TestFormatsInWordsTellApartWhatReadsStampsDifferently(t *testing.T) {
+	seen := map[string]string{}
+	for _, c := range [][2]string{
+		{rfc3339, ""}, {epochS, ""}, {epochMS, ""}, {integer, ""}, {dateOnly, ""}, {dateOnly, "Asia/Tokyo"},
+		{"2006-01-02 15:04:05", "UTC"}, {"2006-01-02 15:04:05", "Asia/Tokyo"}, {"2006-02-01 15:04:05", "UTC"}, {"2006-01-02 15:04:05 -0700", ""},
+	} {
+		f, err := newStampFormat(c[0], c[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[f.String()]; ok {
+			t.Errorf("%v and %s are both %q", c, other, f)
+		}
+		seen[f.String()] = c[0] + " " + c[1]
+	}
+	unset, _ := newStampFormat(dateOnly, "")
+	utc, _ := newStampFormat(dateOnly, "UTC")
+	if unset.String() != utc.String() {
+		t.Errorf("%q and %q read the same", unset, utc)
+	}
+}

@@ -123,7 +123,16 @@ func (s *streamSettings) info(name string) connectors.StreamInfo {
 		doc = "Records of " + s.List.Path + "."
 	}
 	return connectors.StreamInfo{Name: name, Doc: doc, CanFetch: s.Fetch.Path != "",
-		VersionIsTime: s.Version.given() && s.Version.format.isTime(), Tombstones: s.Deleted.Path.given(), Page: s.Paging.Size}
+		VersionIsTime: s.Version.given() && s.Version.format.isTime(), Tombstones: s.Deleted.Path.given(),
+		IDs: strings.Join(s.ID, ", "), Versions: s.versions(), Page: s.Paging.Size}
+}
+
+// versions says what a record's version is made of.
+func (s *streamSettings) versions() string {
+	if !s.Version.given() {
+		return "the order of reading"
+	}
+	return s.Version.Path.text + ", " + s.Version.format.String()
 }
 
 // plan makes of the settings what the reading needs.

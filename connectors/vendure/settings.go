@@ -93,7 +93,7 @@ func (a *Auth) Validate(r *field.Report) {
 func (s *Settings) Streams() []connectors.StreamInfo {
 	out := make([]connectors.StreamInfo, 0, 3)
 	for _, k := range kinds() {
-		out = append(out, connectors.StreamInfo{Name: k.name, Doc: k.doc, CanFetch: true, VersionIsTime: true, Page: 100})
+		out = append(out, connectors.StreamInfo{Name: k.name, Doc: k.doc, CanFetch: true, VersionIsTime: true, IDs: "id", Versions: "updatedAt", Page: 100})
 	}
 	return out
 }

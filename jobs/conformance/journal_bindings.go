@@ -46,6 +46,7 @@ func (b *bench) refused(fields ...string) jobs.Change {
 
 // tied is the bench's flow with everything that ties its records.
 func tied(b *bench) {
+	b.flow.SourceIDs, b.flow.Versions = "id", "updated_at, a time"
 	b.flow.KeyField, b.flow.Key, b.flow.KeyConstants = "ref", `$vars.prefix + .number`, map[string]string{"prefix": "SHOP-"}
 	b.bind()
 }
@@ -68,6 +69,8 @@ var bindingRules = []rule{
 		for field, change := range map[string]func(f *jobs.Flow){
 			"from.client":         func(f *jobs.Flow) { f.SourceClient = "other" },
 			"from.stream":         func(f *jobs.Flow) { f.Stream = "other" },
+			"from.stream.id":      func(f *jobs.Flow) { f.SourceIDs = "number" },
+			"from.stream.version": func(f *jobs.Flow) { f.Versions = "rev, a number" },
 			"to.client":           func(f *jobs.Flow) { f.Client = "other" },
 			"to.entity":           func(f *jobs.Flow) { f.Entity = "other" },
 			"to.entity.key_field": func(f *jobs.Flow) { f.KeyField = "other" },
@@ -113,6 +116,29 @@ var bindingRules = []rule{
 		is(b, "token", b.refused("to.client", "key").Token, "")
 		b.flow.Client, b.flow.AcceptChange = "erp", ""
 		is(b, "accepted without a token", b.refused("key").Accepted, false)
+	}},
+	{"what ids and versions are made of cannot be accepted away", func(b *bench) {
+		tied(b)
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.flow.SourceIDs, b.flow.Versions, b.flow.Key = "number", "the order of reading", ".id"
+		c := b.refused("from.stream.id", "from.stream.version", "key")
+		is(b, "token", c.Token, "")
+		is(b, "was", c.Differences[1].Was, "updated_at, a time")
+	}},
+	{"a flow tied before it was kept what ids and versions are made of takes what they are now", func(b *bench) {
+		b.bind()
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.flow.Key = ".id"
+		before := b.refused("key").Token
+		b.flow.SourceIDs, b.flow.Versions = "id", "updated_at, a time"
+		is(b, "the token of another change", b.refused("key").Token, before)
+		b.flow.Key = ""
+		is(b, "accepted", len(b.bind()), 0)
+		b.restart()
+		b.flow.Versions = "rev, a number"
+		b.refused("from.stream.version")
+		b.flow.Versions, b.flow.SourceIDs = "updated_at, a time", "number"
+		b.refused("from.stream.id")
 	}},
 	{"a token lets exactly the change pass that it stands for", func(b *bench) {
 		tied(b)
