@@ -55,7 +55,7 @@ func fields(t reflect.Type, prefix string) (out []string) {
 		return nil
 	}
 	for f := range t.Fields() {
-		if f.Anonymous {
+		if f.Anonymous || !f.IsExported() {
 			continue // the fields of jobs list, in jobs show
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

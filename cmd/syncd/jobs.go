@@ -38,7 +38,6 @@ type rowJSON struct {
 	Unresolved *time.Time `json:"unresolved_since,omitempty"`
 	WaitsFor   string     `json:"waits_for,omitempty"`
 	Claims     []string   `json:"claimed_also_by,omitempty"`
-	AskedAt    *time.Time `json:"asked_at,omitempty"`
 }
 
 func (a *app) row(r *jobs.Row, running bool) rowJSON {

@@ -25,6 +25,7 @@ type attemptJSON struct {
 type showJSON struct {
 	rowJSON
 	Link     string        `json:"link,omitempty"`
+	AskedAt  *time.Time    `json:"asked_at,omitempty"`
 	Attempts []attemptJSON `json:"attempts"`
 	Body     any           `json:"body,omitempty"`
 	// asks is the client that was asked for the record, and until when it is paused.
