@@ -136,7 +136,7 @@ func (r *Row) reopen(f *Flow, now time.Time) {
 	}
 }
 
-// Discard gives dead, held or ready rows up. A newer version opens them again. A
+// Discard gives dead, held or ready rows up. Other content opens them again. A
 // row in doubt stays marked so. Of a row that is not dead or held and whose key
 // other source records claim, their claims are dropped instead, and the row stays
 // as it is: one of them that still maps to the key claims it again when it is read.

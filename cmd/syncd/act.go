@@ -54,8 +54,8 @@ func (a *app) discardCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "discard FLOW/KEY ... --reason TEXT",
 		Short: "Give jobs up",
-		Long: `discard ends open or dead jobs without writing them. A newer version of the record
-opens it again. The reason is kept in the job's history.
+		Long: `discard ends open or dead jobs without writing them. The record opens its job again
+when its content changes. The reason is kept in the job's history.
 
 Where other source records claim the job's key and wait, and the job is not dead,
 their claims are dropped instead, and the job stays as it is. That is for records
