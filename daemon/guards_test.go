@@ -90,7 +90,7 @@ func TestOutageUsesUpNoAttempts(t *testing.T) {
 			w.shop.put(fmt.Sprint(i), 1, fmt.Sprintf(`{"key":"K%d"}`, i))
 		}
 		w.start()
-		w.pass(6 * time.Hour)
+		w.pass(2 * time.Hour)
 		w.orders.Plan(nil)
 		w.pass(time.Hour)
 		for i := range 5 {

@@ -106,7 +106,7 @@ func TestManyFailingRecordsHoldBackNoGoodOne(t *testing.T) {
 					}
 					return faketarget.Fault{}
 				})
-				for i := range 500 {
+				for i := range 200 {
 					w.shop.put(fmt.Sprint(i), 1, fmt.Sprintf(`{"key":"K%d"}`, i))
 				}
 				w.shop.put("good", 1, `{"key":"good"}`)
