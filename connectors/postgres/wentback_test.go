@@ -176,5 +176,8 @@ func TestRoleThatMayNotLookAtServerAndSequenceReads(t *testing.T) {
 	f.open()
 	f.same(f.poll(), "a")
 	f.exec("INSERT INTO s (id, body) VALUES ('b', '{}')")
-	f.same(f.poll(), "b")
+	// While transactions of others on the server are open, rows are told once more.
+	if got := f.poll(); !strings.HasSuffix(got, "b") {
+		t.Errorf("got %q, want b last", got)
+	}
 }
