@@ -22,14 +22,15 @@ type atRest struct {
 const restTime = 10 * time.Second
 
 // rest starts syncd over an existing journal with an HTTP source that has nothing,
-// waits for its first request, and then leaves it alone for a while.
+// waits for its first request, and then leaves it alone for a while. The source is
+// read by a flow of its own: those who have rows keep theirs.
 func (w *world) rest(ctx context.Context, binary string, j journal, leave time.Duration) (r atRest, err error) {
 	shop, err := newShop()
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, shop.close()) }()
-	config, err := w.config("rest", j.setting, restSource(shop.url), "30s")
+	config, err := w.config("rest", j.setting, "others", restSource(shop.url), "30s")
 	if err != nil {
 		return r, err
 	}

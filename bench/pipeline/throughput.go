@@ -35,7 +35,7 @@ const runPatience = 30 * time.Minute
 func (w *world) move(ctx context.Context, binary, profile string, j journal, f file) (s sample, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, runPatience, fmt.Errorf("not done after %s", runPatience))
 	defer cancel()
-	config, err := w.config("move", j.setting, fileSource(f.dir, f.name), "1h")
+	config, err := w.config("move", j.setting, "orders", fileSource(f.dir, f.name), "1h")
 	if err != nil {
 		return s, err
 	}

@@ -105,9 +105,9 @@ func (w *world) fresh(ctx context.Context, kind string) (journal, error) {
 }
 
 // config writes a configuration; source is the client `shop` and every how often it is read.
-func (w *world) config(name, journal, source, every string) (string, error) {
+func (w *world) config(name, journal, flow, source, every string) (string, error) {
 	path := filepath.Join(w.dir, name+".yaml")
-	text := fmt.Sprintf(configText, journal, source, w.server.Port, every)
+	text := fmt.Sprintf(configText, journal, source, w.server.Port, flow, every)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the configuration: %w", err)
 	}
@@ -131,7 +131,7 @@ clients:
     entities:
       order: {table: orders, key: [ext_id], version: sync_version}
 flows:
-  orders:
+  %s:
     from: {client: shop, stream: orders, start: all, every: %s}
     to: {client: erp, entity: order, strategy: natural_key, on_existing: adopt}
     key: .ext_id
