@@ -12,7 +12,7 @@ import (
 // keys that a shell would take apart.
 func TestLinesForManyJobsAtOnceWork(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
-		t.Skip("jq is not there")
+		t.Fatal("the test needs jq: apt-get install jq")
 	}
 	text, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {
