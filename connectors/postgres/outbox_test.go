@@ -45,7 +45,7 @@ func TestOutboxByTransactionHoldsBackWhatCouldStillBePreceded(t *testing.T) {
 	one := f.begin("INSERT INTO s (id, body) VALUES ('x', '{}')")
 	f.exec("INSERT INTO s (id, body) VALUES ('y', '{}')")
 	f.same(f.poll(), "")
-	f.in1(one, "INSERT INTO s (id, body) VALUES ('z', '{}')")
+	f.within(one, "INSERT INTO s (id, body) VALUES ('z', '{}')")
 	f.commit(one)
 	f.same(f.poll(), "x z y")
 	f.same(f.poll(), "")
