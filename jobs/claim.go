@@ -141,20 +141,18 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 // moving reports whether the record that had row's key is still to get its new
 // one. If that was given up, whatever stands under the key is row's from now on.
 func (c *claiming) moving(row *Row) (bool, error) {
-	id, ok := row.movedTo()
-	if !ok {
-		return false, nil
+	heir, gaveUp, err := row.heir(func(id RowID) (*Row, error) {
+		rows, err := c.tx.Rows(c.ctx, []RowID{id}, false)
+		if err != nil || len(rows) == 0 {
+			return nil, err
+		}
+		return &rows[0], nil
+	})
+	if gaveUp != nil {
+		gaveUp.RenamedFrom = ""
+		c.patches = append(c.patches, *gaveUp)
 	}
-	rows, err := c.tx.Rows(c.ctx, []RowID{id}, false)
-	if err != nil || len(rows) == 0 || rows[0].RenamedFrom != row.Key {
-		return false, err
-	}
-	if rows[0].inherits(row) {
-		return true, nil
-	}
-	rows[0].RenamedFrom = ""
-	c.patches = append(c.patches, rows[0])
-	return false, nil
+	return heir != nil, err
 }
 
 // busy reports whether the row's record is being written, under the key that it

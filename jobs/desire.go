@@ -35,7 +35,6 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	if it.Log && stamp.Version == 0 && !it.hasVersion() && !same {
 		row.ReadAt = stamp.Observed // what is new in a log without versions shows by its content alone
 	}
-	same = a.stays(row) && same
 	if same && !it.Refresh && !row.heals(before, a.now) {
 		a.sum.Unchanged++
 		if before.Version != row.Desired.Version || a.flow.MaxAge > 0 {
@@ -46,17 +45,6 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	a.sum.Changed++
 	a.generation(row, p, hash, it.Refresh)
 	return nil
-}
-
-// stays reports whether the row is still written to the same entity of the same
-// client. What another target confirmed says nothing of the flow's new one.
-func (a *admission) stays(row *Row) bool {
-	if row.Client == a.flow.Client && row.Entity == a.flow.Entity {
-		return true
-	}
-	row.Client, row.Entity = a.flow.Client, a.flow.Entity
-	row.AppliedGeneration, row.AppliedHash, row.AppliedGone, row.AppliedAt = 0, nil, false, time.Time{}
-	return false
 }
 
 // take stores the order and the times of a newer reading. The version of a row

@@ -19,24 +19,34 @@ func (r *Row) movedTo() (RowID, bool) {
 	return RowID{r.Flow, r.WaitKey}, r.WaitKey != "" && r.WaitEntity == r.Entity
 }
 
-// heir is the row to which the record that had row's key is still to move; nil
-// when there is none. If the move was given up, whatever stands under the key is
-// row's from now on.
-func (b *settlement) heir(row *Row) (*Row, error) {
-	id, ok := row.movedTo()
+// heir is the row to which the record that had r's key is still to move; nil when
+// there is none. gaveUp is that row where the move was given up: whatever stands
+// under the key is r's from now on, and what writes r or settles it takes note of
+// that. load reads a row; nil for none.
+func (r *Row) heir(load func(RowID) (*Row, error)) (heir, gaveUp *Row, err error) {
+	id, ok := r.movedTo()
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
-	heir, err := b.row(id)
-	if err != nil || heir == nil || heir.RenamedFrom != row.Key {
-		return nil, err
+	next, err := load(id)
+	switch {
+	case err != nil || next == nil || next.RenamedFrom != r.Key:
+		return nil, nil, err
+	case next.State == Done:
+		return nil, next, nil
+	default:
+		return next, nil, nil
 	}
-	if heir.inherits(row) {
-		return heir, nil
+}
+
+// heir is row's, as of this settlement.
+func (b *settlement) heir(row *Row) (*Row, error) {
+	heir, gaveUp, err := row.heir(b.row)
+	if gaveUp != nil {
+		gaveUp.RenamedFrom = ""
+		b.patches = append(b.patches, *gaveUp)
 	}
-	heir.RenamedFrom = ""
-	b.patches = append(b.patches, *heir)
-	return nil, nil
+	return heir, err
 }
 
 // row returns a row as it is by now; nil when there is none.
@@ -51,10 +61,6 @@ func (b *settlement) row(id RowID) (*Row, error) {
 	b.rows[id] = &rows[0]
 	return &rows[0], nil
 }
-
-// inherits reports whether r stands for the record that had old's key, and that
-// may have it still.
-func (r *Row) inherits(old *Row) bool { return r.RenamedFrom == old.Key && r.State != Done }
 
 // handOver tells the new row of a record what came of a write under its old key.
 func (b *settlement) handOver(old, heir *Row, s Settlement) error {
@@ -158,20 +164,13 @@ func (a *admission) postponeRename(old, next *Row, it *Item, stamp connectors.St
 		At: a.now, DueAt: a.now.Add(max(a.flow.SettleTime, waitAgain))}})
 }
 
-// heir is the row to which the record that had row's key is still to move; nil
-// when there is none.
+// heir is row's, as of this admission.
 func (a *admission) heir(row *Row) (*Row, error) {
-	id, ok := row.movedTo()
-	if !ok {
-		return nil, nil
-	}
-	if err := a.loadRows([]string{id.Key}); err != nil {
-		return nil, err
-	}
-	if heir := a.rows[id.Key]; heir != nil && heir.inherits(row) {
-		return heir, nil
-	}
-	return nil, nil
+	heir, _, err := row.heir(func(id RowID) (*Row, error) {
+		err := a.loadRows([]string{id.Key})
+		return a.rows[id.Key], err
+	})
+	return heir, err
 }
 
 // circle reports whether the record that has next's key is to move, over
