@@ -37,7 +37,7 @@ type Daemon struct {
 
 	mu      sync.Mutex
 	current *run
-	refused map[string]error // by flow: see Refused
+	refused map[string]bool // by flow: see Refused
 }
 
 // New returns a daemon that is not running yet.
@@ -54,7 +54,7 @@ func New(j *jobs.Journal, o Options) *Daemon {
 	if o.Grace <= 0 {
 		o.Grace = 30 * time.Second
 	}
-	return &Daemon{journal: j, opts: o, log: o.Log, slice: slice, refused: map[string]error{}}
+	return &Daemon{journal: j, opts: o, log: o.Log, slice: slice, refused: map[string]bool{}}
 }
 
 // run is one plan being run.

@@ -34,7 +34,7 @@ func (w *world) mortal(page connectors.Page) (items []jobs.Item, lives int) {
 				}
 				died = r != nil
 			}()
-			m, err := d.beginPage(context.Background(), w.plan.Flows["orders"], page, nil, new(*beginning))
+			m, _, err := d.beginPage(context.Background(), w.plan.Flows["orders"], page, nil, nil)
 			if err == nil {
 				items, err = m.take(context.Background(), page.Events)
 			}

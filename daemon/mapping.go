@@ -44,29 +44,29 @@ type beginning struct {
 // that is begun three times and never ended becomes a dead letter.
 //
 // A page that is mapped again because it could not be admitted is not counted again:
-// this process lives. was is its earlier beginning, or nil; the new one takes its place.
-func (d *Daemon) beginPage(ctx context.Context, f *FlowPlan, page connectors.Page, from json.RawMessage, was **beginning) (*pageMapper, error) {
+// this process lives. was is its earlier beginning, or nil; the one that counts by
+// now is returned.
+func (d *Daemon) beginPage(ctx context.Context, f *FlowPlan, page connectors.Page, from json.RawMessage, was *beginning) (*pageMapper, *beginning, error) {
 	m := &pageMapper{d: d, flow: f, page: page}
 	if len(page.Events) == 0 {
-		return m, nil
+		return m, was, nil
 	}
-	if b := *was; b != nil && string(b.from) == string(from) {
-		m.begun = b.begun
-		return m, nil
+	if was != nil && string(was.from) == string(from) {
+		m.begun = was.begun
+		return m, was, nil
 	}
 	before, err := d.journal.BeginPage(ctx, f.Name, "")
 	if err != nil {
-		return m, err
+		return m, was, err
 	}
 	b := &beginning{from: from}
-	*was = b
 	if before.PageStarts < deaths {
-		return m, nil
+		return m, b, nil
 	}
 	d.log.Warn("mapping a page has ended the daemon before; its events are mapped one at a time", "flow", f.Name, "starts", before.PageStarts)
 	m.begun = readSuspects(before.Suspect)
 	b.begun = m.begun
-	return m, nil
+	return m, b, nil
 }
 
 // take maps some of the page's events.

@@ -59,7 +59,7 @@ const leaveTime = 2 * time.Second
 
 // leave ends the poller. A page that is left half-way was not what ended the process.
 func (p *poller) leave(hard context.Context) {
-	p.d.journalServes(p.flow.Name, nil)
+	p.d.journalServes(p.flow.Name, true)
 	if p.begun == nil {
 		return
 	}
@@ -172,7 +172,8 @@ const slice = 1000
 // last one: whatever ends the daemon before, the page is read once more, and what
 // it had admitted changes nothing.
 func (p *poller) admitPage(ctx context.Context, got pulled) error {
-	m, err := p.d.beginPage(ctx, p.flow, got.page, got.from, &p.begun)
+	m, begun, err := p.d.beginPage(ctx, p.flow, got.page, got.from, p.begun)
+	p.begun = begun
 	if err != nil {
 		return err
 	}
@@ -265,7 +266,7 @@ func (p *poller) failed(ctx context.Context, err error) {
 	var je *jobs.Error
 	if errors.As(err, &je) {
 		p.told(err, "the journal cannot be used; reading goes on when it can")
-		p.d.journalServes(p.flow.Name, err)
+		p.d.journalServes(p.flow.Name, false)
 		p.reading.failed(ctx, err)
 		sleep(ctx, journalRetry.Delay(p.failures, 500*time.Millisecond, rand.Float64))
 		p.failures++
@@ -309,7 +310,7 @@ func (p *poller) told(err error, msg string) {
 }
 
 func (p *poller) recovered() {
-	p.d.journalServes(p.flow.Name, nil)
+	p.d.journalServes(p.flow.Name, true)
 	if p.failures > 0 {
 		p.log.Info("reading works again", "client", p.client.name, "stream", p.flow.Stream, "failures", p.failures)
 	}

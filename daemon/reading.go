@@ -72,14 +72,14 @@ func (r *reading) unstored(ctx context.Context, err error) {
 
 // journalServes notes whether the journal takes what is read of a flow. It is kept
 // in memory, since the journal is what may not be told it.
-func (d *Daemon) journalServes(flow string, err error) {
+func (d *Daemon) journalServes(flow string, serves bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err == nil {
+	if serves {
 		delete(d.refused, flow)
 		return
 	}
-	d.refused[flow] = err
+	d.refused[flow] = true
 }
 
 // Refused names the flows of which the journal did not take what was read last.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -55,27 +54,4 @@ func (f *failingStatus) text(flow string, now time.Time) string {
 		why += f.Message
 	}
 	return fmt.Sprintf("reading fails: flow %s, since %s (%s): %s", flow, f.Since.Format(time.RFC3339), ago(now, &f.Since), why)
-}
-
-// mostCircles bounds the circles that status shows.
-const mostCircles = 10
-
-// circles looks for records that wait for each other, where any wait.
-func (s *statusJSON) circles(ctx context.Context, j *jobs.Journal, flows map[string]*jobs.Flow) error {
-	waiting := false
-	for _, f := range s.Flows {
-		waiting = waiting || f.OpenBy[string(jobs.ReasonWaiting)] > 0
-	}
-	if !waiting {
-		return nil
-	}
-	cs, err := j.Circles(ctx, flows)
-	for _, c := range cs[:min(len(cs), mostCircles)] {
-		var names []string
-		for _, id := range c {
-			names = append(names, id.String())
-		}
-		s.Circles = append(s.Circles, names)
-	}
-	return err
 }
