@@ -71,6 +71,7 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientS
 	c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: gate, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
 		Concurrency: cp.Concurrency, BaseDir: baseDir, Log: c.log, Now: d.journal.Now, UserAgent: d.opts.UserAgent})
 	if err != nil {
+		gate.Close()
 		return nil, err
 	}
 	c.source, c.target = c.instance.Source(), c.instance.Target()

@@ -230,6 +230,7 @@ func (d *Daemon) stop(r *run) {
 
 func (r *run) close(log *slog.Logger) {
 	for _, c := range r.clients {
+		c.gate.Close()
 		if err := c.instance.Close(); err != nil && !errors.Is(err, context.Canceled) {
 			log.Warn("closing a client failed", "client", c.name, "error", err)
 		}

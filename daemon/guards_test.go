@@ -34,6 +34,22 @@ func TestPauseThatWasStoredHoldsForJobsThatComeAfterARestart(t *testing.T) {
 	})
 }
 
+func TestPauseThatOutlivesAConfigurationEndsOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.refuse(connectors.Outcome{Class: connectors.Throttled, Code: "http_429", RetryAfter: 10 * time.Minute})
+		w.shop.put("1", 1, `{"key":"A"}`)
+		w.start()
+		w.pass(5 * time.Second)
+		w.end()
+		w.start()
+		w.pass(20 * time.Minute)
+		w.end()
+		if n := strings.Count(w.logged.String(), `msg="pause is over" client=erp reason=throttled since=2000-01-01T00:00:0`); n != 1 {
+			t.Errorf("the first pause is over %d times\n%s", n, w.logged.String())
+		}
+	})
+}
+
 func TestPausedSourceIsPulledByNoFlow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.plan.Flows["second"] = w.flow("second", "party", `.`, `.key`)

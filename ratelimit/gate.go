@@ -35,6 +35,7 @@ type Gate struct {
 	spend    bool          // a pause lies behind us, and tokens saved up in it must not go out at once
 	waiting  int
 	version  uint64 // counts changes of pause
+	closed   bool
 
 	saving  sync.Mutex // orders saves; taken before mu
 	saved   uint64     // version that was last given to the store
@@ -65,6 +66,19 @@ func NewGate(client string, s Settings, store Store, now func() time.Time, rando
 	}
 	g.limiter = newLimiter(g.settings)
 	return g, nil
+}
+
+// Close ends the gate's own work: the end of a pause is not told any more. That is
+// for a gate whose client is not called through it again, since another one has
+// taken its place.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	if g.expiry != nil {
+		g.expiry.Stop()
+		g.expiry = nil
+	}
 }
 
 func newLimiter(s Settings) *rate.Limiter {

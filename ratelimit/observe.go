@@ -89,7 +89,7 @@ func (g *Gate) set(p Pause, now time.Time) {
 	is := p.Active(now)
 	if is {
 		g.spend = true
-		if !p.OpenEnded() {
+		if !p.OpenEnded() && !g.closed {
 			g.expireAfter(p.Until.Sub(now))
 		}
 	}
@@ -104,7 +104,7 @@ func (g *Gate) expireAfter(d time.Duration) {
 	g.expiry = time.AfterFunc(d, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if version != g.version {
+		if version != g.version || g.closed {
 			return
 		}
 		// The clock may have been set back since: the pause ends by the clock.

@@ -326,6 +326,26 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	})
 }
 
+func TestGateThatWasClosedTellsNothingAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := newGate(t, Settings{}, nil), newGate(t, Settings{}, nil)
+		before.Observe(t.Context(), throttled(time.Minute), time.Now())
+		before.Close()
+		after.Close()
+		after.Observe(t.Context(), throttled(time.Minute), time.Now()) // an answer that came late
+		for name, g := range map[string]*Gate{"closed in a pause": before, "paused after it was closed": after} {
+			changed := g.Changed()
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			select {
+			case <-changed:
+				t.Errorf("%s: the end of the pause was told", name)
+			default:
+			}
+		}
+	})
+}
+
 func TestRestoredPauseIsBoundedAfterAClockJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := time.Now().Add(10_000 * time.Hour)

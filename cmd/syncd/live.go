@@ -98,6 +98,7 @@ func (a *app) pauses(ctx context.Context, c *config.Config) map[string]ratelimit
 
 func (l *liveCheck) close() {
 	for _, c := range l.open {
+		c.gate.Close()
 		_ = c.inst.Close()
 	}
 }
@@ -117,6 +118,9 @@ func (l *liveCheck) client(ctx context.Context, cp *daemon.ClientPlan, p ratelim
 			BaseDir: l.plan.BaseDir, Log: quiet(), Now: utcNow, UserAgent: "syncd/" + version()})
 	}
 	if err != nil {
+		if gate != nil {
+			gate.Close()
+		}
 		l.found = append(l.found, liveFinding{Client: cp.Name, Text: strings.TrimPrefix(err.Error(), "client "+cp.Name+": ")})
 		return
 	}
