@@ -333,10 +333,10 @@ func TestGateThatWasClosedTellsNothingAnyMore(t *testing.T) {
 		before.Close()
 		after.Close()
 		after.Observe(t.Context(), throttled(time.Minute), time.Now()) // an answer that came late
-		for name, g := range map[string]*Gate{"closed in a pause": before, "paused after it was closed": after} {
-			changed := g.Changed()
-			time.Sleep(2 * time.Minute)
-			synctest.Wait()
+		told := map[string]<-chan struct{}{"closed in a pause": before.Changed(), "paused after it was closed": after.Changed()}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		for name, changed := range told {
 			select {
 			case <-changed:
 				t.Errorf("%s: the end of the pause was told", name)
