@@ -186,7 +186,7 @@ func (l *lane) thin(soft context.Context) bool {
 // untilDue is how long the lane may rest: until the next due job, at most a
 // second, because the command line may have made one due.
 func (l *lane) untilDue(ctx context.Context) time.Duration {
-	next, err := l.d.journal.NextDue(ctx, l.client.name)
+	next, err := l.d.journal.NextDue(ctx, jobs.LaneID{Client: l.client.name})
 	if err != nil || next.IsZero() {
 		return time.Second
 	}

@@ -13,6 +13,8 @@ import (
 // ClaimRequest asks for due jobs of a target client.
 type ClaimRequest struct {
 	Client string
+	// Shard is the client's shard whose jobs are wanted.
+	Shard int
 	// Limit is the largest number of jobs wanted.
 	Limit int
 	// Flows are those that write to the client now. Rows of others are put off.
@@ -64,7 +66,7 @@ const mostLooked = 4000
 // further, so that they hold nobody back.
 func (c *claiming) look(out *Claimed) error {
 	for n := c.req.Limit + c.req.InFlight; ; n = min(8*n, mostLooked) {
-		rows, err := c.tx.Due(c.ctx, c.req.Client, c.now, n)
+		rows, err := c.tx.Due(c.ctx, LaneID{c.req.Client, c.req.Shard}, c.now, n)
 		if err != nil {
 			return err
 		}
@@ -213,7 +215,7 @@ func (c *claiming) store(owner string, out *Claimed) error {
 		return err
 	}
 	keys := make([]EntityKey, 0, len(out.Jobs))
-	cl := Claim{ID: c.id, Client: c.req.Client, Owner: owner, At: c.now, Open: len(out.Jobs)}
+	cl := Claim{ID: c.id, Client: c.req.Client, Shard: c.req.Shard, Owner: owner, At: c.now, Open: len(out.Jobs)}
 	for _, jb := range out.Jobs {
 		keys = append(keys, jb.EntityKey())
 		cl.Jobs = append(cl.Jobs, ClaimedJob{RowID: jb.RowID, Generation: jb.Generation, Attempt: jb.Number,
@@ -354,11 +356,11 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 	return n, err
 }
 
-// NextDue returns when the next job of a client is due; zero when none is open.
-func (j *Journal) NextDue(ctx context.Context, client string) (t time.Time, err error) {
+// NextDue returns when the next job of a lane is due; zero when none is open.
+func (j *Journal) NextDue(ctx context.Context, lane LaneID) (t time.Time, err error) {
 	err = j.engine.View(ctx, func(tx Tx) error {
-		t, err = tx.NextDue(ctx, client)
+		t, err = tx.NextDue(ctx, lane)
 		return err
 	})
-	return t, wrap(err, "find the next due job of client %s", client)
+	return t, wrap(err, "find the next due job of client %s", lane)
 }

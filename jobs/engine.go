@@ -49,6 +49,13 @@ var ErrLost = errors.New("lost the journal")
 // ErrDamaged says that what the journal holds can no longer be relied on.
 var ErrDamaged = errors.New("the journal is damaged")
 
+// ErrFenced says that a transaction was not made under a lease that is held: another
+// daemon runs the lane by now.
+var ErrFenced = errors.New("the lane is another daemon's by now")
+
+// ErrBusy says that something is held by another transaction for too long.
+var ErrBusy = errors.New("held by another transaction")
+
 // MaxID is how long a key or an id of a source record may be, in bytes, of which
 // one that is not UTF-8, NUL or 0x1a counts as three. An engine refuses a longer
 // one; it would not fit into PostgreSQL's indexes.
@@ -73,12 +80,27 @@ type Tx interface {
 	PutRows(ctx context.Context, rows []Row) error
 	// PatchRows replaces everything but the body of rows that exist.
 	PatchRows(ctx context.Context, rows []Row) error
-	// Due returns ready rows of a client with DueAt <= now, with bodies, ordered
+	// Due returns ready rows of a lane with DueAt <= now, with bodies, ordered
 	// by DueAt, at most limit. In an Update they are held as those of Rows are;
 	// rows that another transaction holds are left out, not waited for.
-	Due(ctx context.Context, client string, now time.Time, limit int) ([]Row, error)
-	// NextDue returns the earliest DueAt of a client's ready rows; zero when none.
-	NextDue(ctx context.Context, client string) (time.Time, error)
+	Due(ctx context.Context, lane LaneID, now time.Time, limit int) ([]Row, error)
+	// NextDue returns the earliest DueAt of a lane's ready rows; zero when none.
+	NextDue(ctx context.Context, lane LaneID) (time.Time, error)
+	// Reshard sets the shard of at most limit ready rows of a client that are not of
+	// the shard ShardOf(k, shards), and returns how many they were.
+	Reshard(ctx context.Context, client string, shards, limit int) (int, error)
+	// DropBodies removes the bodies of rows and returns how many had one.
+	DropBodies(ctx context.Context, ids []RowID) (int, error)
+	// CountReady counts the ready rows of a flow, no further than most.
+	CountReady(ctx context.Context, flow string, most int) (int, error)
+
+	// Heads returns, of each of these groups of a flow, the first row in the order of
+	// Desired, then Key, that is ready, dead or held, without its body. Of a dead one
+	// the flow says whether it holds the group back: those of passed are skipped.
+	Heads(ctx context.Context, flow string, groups []string, passed ...State) ([]Row, error)
+	// Groups returns what is remembered of groups of a flow; none for unknown ones.
+	Groups(ctx context.Context, flow string, groups []string) ([]Group, error)
+	PutGroups(ctx context.Context, gs []Group) error
 
 	// Contenders returns the contenders for keys of a flow, oldest first.
 	Contenders(ctx context.Context, flow string, keys []string) ([]Contender, error)
@@ -86,6 +108,13 @@ type Tx interface {
 	DeleteContender(ctx context.Context, id RowID, sourceID string) error
 	// CountContenders counts those of each flow.
 	CountContenders(ctx context.Context) (map[string]int, error)
+
+	// Pins returns what is pinned for rows.
+	Pins(ctx context.Context, ids []RowID) ([]Pin, error)
+	// PutPins stores pins, of which a row has one per operation.
+	PutPins(ctx context.Context, ps []Pin) error
+	// DeletePins removes all pins of rows.
+	DeletePins(ctx context.Context, ids []RowID) error
 
 	AddClaim(ctx context.Context, c Claim) error
 	// Claims returns the open claims of a client; of all when client is "".
@@ -102,6 +131,12 @@ type Tx interface {
 	AddAttempts(ctx context.Context, as []Attempt) error
 	// Attempts returns a row's history, newest first, at most limit.
 	Attempts(ctx context.Context, id RowID, limit int) ([]Attempt, error)
+	// PruneAttempts removes the oldest entries of all histories, at most limit, of
+	// those from before a time, and returns how many. It costs no more than what it
+	// removes.
+	PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error)
+	// DeleteAttempts removes the histories of rows.
+	DeleteAttempts(ctx context.Context, ids []RowID) error
 
 	// Wake makes the ready rows of a client due at now that wait for one of keys,
 	// and returns how many.
@@ -118,7 +153,41 @@ type Tx interface {
 	Clients(ctx context.Context) ([]ClientState, error)
 	PutClient(ctx context.Context, c ClientState) error
 
-	// List returns rows that match f, ordered by flow and key, without bodies.
+	// Fence makes the transaction one of the holder of a lease: it fails with
+	// ErrFenced, at this call, at a later one, or when it is to be committed, unless
+	// the lease's token is f's; and from its first write on nobody takes the lease
+	// before it has ended. Renewing is not held up.
+	Fence(ctx context.Context, f Fence) error
+	// Leases returns the leases of all lanes that ever had one.
+	Leases(ctx context.Context) ([]Lease, error)
+	// TakeLease gives the lane l.LaneID to l.Owner under l.Token, from now on for d by
+	// the engine's own clock, if the lease's token is still was ("" for a lane that
+	// nobody has). It waits for transactions under that lease, if that takes long it
+	// fails with an error that wraps ErrBusy.
+	TakeLease(ctx context.Context, l Lease, was string, d time.Duration) (bool, error)
+	// RenewLeases has leases last for d from now on and returns those tokens among
+	// these that no lease has any more.
+	RenewLeases(ctx context.Context, tokens []string, d time.Duration) (lost []string, err error)
+	// FreeLease gives a lease back if it has this token.
+	FreeLease(ctx context.Context, f Fence) error
+	// Daemons returns those that have shown themselves and not said goodbye.
+	Daemons(ctx context.Context) ([]Daemon, error)
+	// PutDaemon stores a daemon, which counts as living for d from now on.
+	PutDaemon(ctx context.Context, m Daemon, d time.Duration) error
+	DeleteDaemon(ctx context.Context, owner string) error
+
+	// AddRun stores an errand and returns its number.
+	AddRun(ctx context.Context, r Run) (int64, error)
+	// PutRun stores how far an errand has come.
+	PutRun(ctx context.Context, r Run) error
+	// Runs returns errands, newest first, at most limit; with open only those that
+	// have not ended. In an Update they are held as those of Rows are.
+	Runs(ctx context.Context, open bool, limit int) ([]Run, error)
+	// DeleteRuns removes errands.
+	DeleteRuns(ctx context.Context, ids []int64) error
+
+	// List returns rows that match f, ordered by flow and key, without bodies unless
+	// f.Bodies is set.
 	List(ctx context.Context, f Filter) ([]Row, error)
 	// Destinations returns where the rows of a flow are written, each place once.
 	Destinations(ctx context.Context, flow string) ([]Destination, error)
@@ -130,6 +199,25 @@ type Tx interface {
 	Meta(ctx context.Context) (map[string]string, error)
 	// PutMeta writes one of the journal's own facts; name and value are plain words.
 	PutMeta(ctx context.Context, name, value string) error
+
+	Lister
+}
+
+// Lister goes through what the journal remembers beside its rows, in the order of
+// the ids, at most limit at a time, beginning behind what after names.
+type Lister interface {
+	ListSources(ctx context.Context, flow, after string, limit int) ([]SourceRecord, error)
+	ListContenders(ctx context.Context, flow string, after Contender, limit int) ([]Contender, error)
+	ListLinks(ctx context.Context, client string, after EntityKey, limit int) ([]Link, error)
+	ListGroups(ctx context.Context, flow, after string, limit int) ([]Group, error)
+	ListPins(ctx context.Context, after Pin, limit int) ([]Pin, error)
+	// ListAttempts goes by the order in which they were added, from the first on;
+	// after is what the last call returned, 0 at first.
+	ListAttempts(ctx context.Context, after int64, limit int) (as []Attempt, last int64, err error)
+	// ListRequests returns all, due or not, by ID.
+	ListRequests(ctx context.Context, after int64, limit int) ([]Request, error)
+	// LinkClients names the clients of which there are links.
+	LinkClients(ctx context.Context) ([]string, error)
 }
 
 // Destination is where a row is written.
@@ -150,6 +238,14 @@ type Filter struct {
 	Unresolved bool
 	// Contended, when set, chooses only rows whose key other source records claim too.
 	Contended bool
+	// SourceID, when set, chooses only rows that this source record owns.
+	SourceID string
+	// Before, when set, chooses only rows whose LastAt is earlier.
+	Before time.Time
+	// Since, when set, chooses only rows whose LastAt is not earlier.
+	Since time.Time
+	// Bodies asks for the rows' bodies too; with it only rows that have one are chosen.
+	Bodies bool
 }
 
 // Count is how many rows of a flow stand where.

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"syncd/connectors"
@@ -58,6 +59,20 @@ const (
 	ReasonExpired Reason = "expired"
 )
 
+// LaneID names one lane: a client, or one shard of it. A client that is not split
+// has the one shard 0.
+type LaneID struct {
+	Client string
+	Shard  int
+}
+
+func (l LaneID) String() string {
+	if l.Shard == 0 {
+		return l.Client
+	}
+	return l.Client + "#" + strconv.Itoa(l.Shard)
+}
+
 // RowID names one row of the journal.
 type RowID struct{ Flow, Key string }
 
@@ -71,8 +86,13 @@ type EntityKey struct{ Entity, Key string }
 type Row struct {
 	RowID
 	Client, Entity string
+	// Shard is the shard of Client that writes the row; see ShardOf.
+	Shard int
 	// SourceID is the source record that owns the key; "" when none does.
 	SourceID string
+	// Group is what the row is kept in order with, in a flow with order: every; ""
+	// in others.
+	Group string
 
 	State  State
 	Reason Reason
@@ -119,6 +139,9 @@ type Row struct {
 	OpenSince time.Time
 	// DueAt is the earliest next attempt of a ready row.
 	DueAt time.Time
+	// KeyEpoch is part of the idempotency key of the row's writes: it grows when a
+	// key must not be used again.
+	KeyEpoch int64
 	// Solo asks for a claim of its own: the row was lost, or unknown within a batch.
 	Solo bool
 
@@ -197,7 +220,24 @@ type FlowState struct {
 	ReadAt time.Time
 	// Failing says since when and why reading fails.
 	Failing Failing
+	// Suspended says since when and why nothing of the flow is written: its target
+	// refused one record after the other in the same way.
+	Suspended Standing
+	// Full says since when and why the flow is not read: its backlog, or the disk.
+	Full Standing
 }
+
+// Standing is a state of affairs that a person may have to know of; zero for none.
+type Standing struct {
+	Since time.Time `json:"since"`
+	// Code is a short stable name of the cause.
+	Code string `json:"code"`
+	// Message tells a person; at most 500 bytes.
+	Message string `json:"message"`
+}
+
+// Is reports whether there is one.
+func (s Standing) Is() bool { return !s.Since.IsZero() }
 
 // Failing is trouble with reading a stream. It is zero while reading works.
 type Failing struct {
@@ -214,8 +254,11 @@ type Failing struct {
 type Claim struct {
 	ID     string
 	Client string
-	Owner  string
-	At     time.Time
+	Shard  int
+	// Owner is the token of the lease under which the claim was made, or the name of
+	// a journal that works without leases.
+	Owner string
+	At    time.Time
 	// Open is the number of jobs not settled yet.
 	Open int
 	Jobs []ClaimedJob
@@ -276,10 +319,110 @@ type ClientState struct {
 	Evidence    string
 	Since       time.Time
 	Strikes     int
-	// Owner is the daemon that runs the client's lane.
+	// Owner is the daemon that stored this.
 	Owner string
-	// SeenAt is when the owner last showed itself.
+	// SeenAt is when it did.
 	SeenAt time.Time
+	// ExpiryHeld says since when and why nothing that is written to the client
+	// expires: too much did at once.
+	ExpiryHeld Standing
+}
+
+// Daemon is one daemon at work on the journal.
+type Daemon struct {
+	// Owner is its name, random per start.
+	Owner string
+	// Process tells where it runs, and whether it has ended for certain.
+	Process Process
+	Since   time.Time
+	// Until is when it counts as ended unless it shows itself again.
+	Until time.Time
+	// Lapsed: that moment has passed by the journal's own clock.
+	Lapsed bool
+	// Lanes are those that it could run as it is configured.
+	Lanes []LaneID
+	// Leaving: it is about to end and takes nothing more.
+	Leaving bool
+}
+
+// Process names a process of a machine, so that another one of that machine can
+// tell whether it has ended.
+type Process struct {
+	Host     string `json:"host"`
+	BootID   string `json:"boot_id"`
+	PIDSpace string `json:"pid_space"`
+	PID      int64  `json:"pid"`
+	// Started is when the process started, in the kernel's ticks since the boot.
+	Started int64 `json:"started"`
+}
+
+// Lease says which daemon runs a lane.
+type Lease struct {
+	LaneID
+	// Owner is Daemon.Owner; "" when nobody has the lane.
+	Owner string
+	// Token is random per taking. It stands in every write that the lane makes.
+	Token string
+	Since time.Time
+	// Until is when it lapses unless it is renewed.
+	Until time.Time
+	// Lapsed: that moment has passed by the journal's own clock.
+	Lapsed bool
+}
+
+// Fence names the lease under which a transaction writes.
+type Fence struct {
+	LaneID
+	Token string
+}
+
+// Pin keeps what was sent under an idempotency key, for as long as a write under
+// it is in doubt: it is sent again in the same bytes or not at all.
+type Pin struct {
+	RowID
+	// Operation is what is done under the key: "create" and the like.
+	Operation string
+	// Epoch is Row.KeyEpoch as it was.
+	Epoch int64
+	// Key is the idempotency key.
+	Key string
+	// Body is what was sent, references already replaced.
+	Body json.RawMessage
+	// Generation and Hash are those of the row that Body was made of.
+	Generation int64
+	Hash       []byte
+	// FirstSentAt is no later than the first byte that was sent under the key.
+	FirstSentAt time.Time
+}
+
+// Group is what the journal remembers of one group of a flow with order: every.
+type Group struct {
+	Flow, Name string
+	// Sent is the newest state of which a write was begun, SentKey its row.
+	Sent    connectors.Stamp
+	SentKey string
+}
+
+// Run is one long errand that a person asked for, and how far it has come.
+type Run struct {
+	ID   int64
+	Kind string
+	Flow string
+	// Client is whose owner has to see to it; "" when no client is called for it.
+	Client string
+	// Settings are the errand's own.
+	Settings json.RawMessage
+	// Total is how many rows it is about, Done and Failed how many are behind it.
+	Total, Done, Failed int64
+	// After is the last row that is behind it.
+	After RowID
+	At    time.Time
+	// EndedAt is zero while it goes on.
+	EndedAt time.Time
+	// By and Why are who asked for it and for what reason.
+	By, Why string
+	// Message is how it ended.
+	Message string
 }
 
 // Link is the target's own id of a record.

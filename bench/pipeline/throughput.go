@@ -104,7 +104,7 @@ func settled(ctx context.Context, c *child, j journal) error {
 	}
 	look := jobs.New(e, jobs.Options{Owner: "pipeline"})
 	err = c.until(ctx, 5*time.Millisecond, func() (bool, error) {
-		next, err := look.NextDue(ctx, "erp")
+		next, err := look.NextDue(ctx, jobs.LaneID{Client: "erp"})
 		return next.IsZero(), err
 	})
 	return errors.Join(err, look.Close())

@@ -117,7 +117,7 @@ func (w *benchWork) admit(ctx context.Context, page []jobs.Row) error {
 
 func (w *benchWork) claim(ctx context.Context) (due []jobs.Row, err error) {
 	err = w.e.Update(ctx, func(tx jobs.Tx) error {
-		if due, err = tx.Due(ctx, "erp", w.now, batch); err != nil {
+		if due, err = tx.Due(ctx, jobs.LaneID{Client: "erp"}, w.now, batch); err != nil {
 			return err
 		}
 		c := jobs.Claim{ID: fmt.Sprint("claim-", w.n), Client: "erp", Owner: "me", At: w.now, Open: len(due)}

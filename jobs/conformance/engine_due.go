@@ -31,7 +31,7 @@ var dueSentences = []sentence{
 			row("9 at no time", time.Time{}, nil),
 		)
 		t.view(func(ctx context.Context, tx jobs.Tx) error {
-			rows, err := tx.Due(ctx, "erp", noon, 10)
+			rows, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, noon, 10)
 			t.same("what is due", keysOf(rows), []string{"9 at no time", "2 first", "3 second", "1 now"})
 			if err == nil {
 				t.same("a due row", rows[2], second)
@@ -39,7 +39,7 @@ var dueSentences = []sentence{
 			return err
 		})
 		t.view(func(ctx context.Context, tx jobs.Tx) error {
-			rows, err := tx.Due(ctx, "erp", noon, 2)
+			rows, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, noon, 2)
 			t.same("the first two", keysOf(rows), []string{"9 at no time", "2 first"})
 			return err
 		})
@@ -47,7 +47,7 @@ var dueSentences = []sentence{
 	{"the next due time is that of the earliest ready row", func(t *engineTest) {
 		next := func(client string) (at time.Time) {
 			t.view(func(ctx context.Context, tx jobs.Tx) (err error) {
-				at, err = tx.NextDue(ctx, client)
+				at, err = tx.NextDue(ctx, jobs.LaneID{Client: client})
 				return err
 			})
 			return at
@@ -80,7 +80,7 @@ var dueSentences = []sentence{
 			want []string
 		}{{noon, []string{"C"}}, {noon.Add(time.Minute), []string{"C", "B"}}} {
 			t.view(func(ctx context.Context, tx jobs.Tx) error {
-				rows, err := tx.Due(ctx, "erp", c.at, 10)
+				rows, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, c.at, 10)
 				t.same(fmt.Sprint("due at ", c.at), keysOf(rows), c.want)
 				return err
 			})
@@ -91,11 +91,11 @@ var dueSentences = []sentence{
 			t.Helper()
 			for name, run := range map[string]func(func(context.Context, jobs.Tx) error){"a View": t.view, "an Update": t.update} {
 				run(func(ctx context.Context, tx jobs.Tx) error {
-					next, err := tx.NextDue(ctx, "erp")
+					next, err := tx.NextDue(ctx, jobs.LaneID{Client: "erp"})
 					if err != nil {
 						return err
 					}
-					rows, err := tx.Due(ctx, "erp", noon, 10)
+					rows, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, noon, 10)
 					t.same("what is due in "+name, keysOf(rows), want)
 					if len(rows) > 0 && next != rows[0].DueAt {
 						t.Errorf("in %s the next due time is %v, and that of the first row %v", name, next, rows[0].DueAt)
@@ -133,7 +133,7 @@ var dueSentences = []sentence{
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
 				looked <- t.e.Update(ctx, func(tx jobs.Tx) error {
-					_, err := tx.Due(ctx, "erp", noon, 10)
+					_, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, noon, 10)
 					return err
 				})
 			}()
@@ -150,7 +150,7 @@ var dueSentences = []sentence{
 		}
 		t.put(rows...)
 		t.view(func(ctx context.Context, tx jobs.Tx) error {
-			got, err := tx.Due(ctx, "erp", noon, 500)
+			got, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, noon, 500)
 			if len(got) != 500 || got[0].Key != "K-09999" || got[499].Key != "K-09500" {
 				t.Errorf("%d rows are due, %s first and %s last; want 500 from K-09999 to K-09500", len(got), got[0].Key, got[len(got)-1].Key)
 			}
@@ -184,7 +184,7 @@ var dueSentences = []sentence{
 				default:
 				}
 				t.fail("look", t.e.Update(t.Context(), func(tx jobs.Tx) error {
-					rows, err := tx.Due(t.Context(), "erp", noon, 100)
+					rows, err := tx.Due(t.Context(), jobs.LaneID{Client: "erp"}, noon, 100)
 					for _, r := range rows {
 						if string(r.Body) != fmt.Sprint(r.Generation) {
 							t.Errorf("row %s of generation %d came with body %s", r.RowID, r.Generation, r.Body)
@@ -207,7 +207,7 @@ var dueSentences = []sentence{
 					n := 0
 					t.fail("count", t.e.Update(t.Context(), func(tx jobs.Tx) error {
 						n = 0
-						rows, err := tx.Due(t.Context(), "erp", noon, 10)
+						rows, err := tx.Due(t.Context(), jobs.LaneID{Client: "erp"}, noon, 10)
 						if w > 0 {
 							rows, err = tx.Rows(t.Context(), []jobs.RowID{rid("A")}, false)
 						}
@@ -256,7 +256,7 @@ var dueSentences = []sentence{
 			t.Errorf("%d rows were woken, want 2", n)
 		}
 		t.view(func(ctx context.Context, tx jobs.Tx) error {
-			rows, err := tx.Due(ctx, "erp", noon, 10)
+			rows, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, noon, 10)
 			if len(rows) != 2 || rows[0].DueAt != noon || rows[0].WaitKey != "VC-1" {
 				t.Errorf("due are %v", keysOf(rows))
 			}

@@ -36,7 +36,7 @@ func TestClaimsDoNotSlowDownWhileAnOldSnapshotIsHeld(t *testing.T) {
 		var due []jobs.Row
 		p.plans = nil
 		update(func(ctx context.Context, tx jobs.Tx) (err error) {
-			due, err = tx.Due(ctx, "erp", now, 2*each)
+			due, err = tx.Due(ctx, jobs.LaneID{Client: "erp"}, now, 2*each)
 			return err
 		})
 		if len(due) != each {
@@ -79,7 +79,7 @@ func TestWhatAnotherProcessMakesDueIsFoundSoon(t *testing.T) {
 	}
 	due := func() (keys []string) {
 		if err := daemon.Update(t.Context(), func(tx jobs.Tx) error {
-			rows, err := tx.Due(t.Context(), "erp", now, 10)
+			rows, err := tx.Due(t.Context(), jobs.LaneID{Client: "erp"}, now, 10)
 			keys = nil
 			for _, r := range rows {
 				keys = append(keys, r.Key)

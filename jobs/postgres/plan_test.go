@@ -154,8 +154,8 @@ func (p *planTest) run(when string) {
 		{"PutRows", func(tx jobs.Tx) error { return tx.PutRows(ctx, rows) }},
 		{"PutRows without bodies", func(tx jobs.Tx) error { return tx.PutRows(ctx, bare) }},
 		{"PatchRows", func(tx jobs.Tx) error { return tx.PatchRows(ctx, rows) }},
-		{"Due", func(tx jobs.Tx) error { _, err := tx.Due(ctx, "erp", now, planBatch); return err }},
-		{"NextDue", func(tx jobs.Tx) error { _, err := tx.NextDue(ctx, "erp"); return err }},
+		{"Due", func(tx jobs.Tx) error { _, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, now, planBatch); return err }},
+		{"NextDue", func(tx jobs.Tx) error { _, err := tx.NextDue(ctx, jobs.LaneID{Client: "erp"}); return err }},
 		{"Contenders", func(tx jobs.Tx) error { _, err := tx.Contenders(ctx, "orders", texts); return err }},
 		{"AddClaim, Claims, ReduceClaim", func(tx jobs.Tx) error {
 			if err := tx.AddClaim(ctx, claim); err != nil {

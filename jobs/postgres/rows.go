@@ -230,7 +230,8 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 }
 
 // Due implements jobs.Tx.
-func (t *tx) Due(ctx context.Context, client string, now time.Time, limit int) ([]jobs.Row, error) {
+func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int) ([]jobs.Row, error) {
+	client := lane.Client
 	if !t.write {
 		return t.dueIn(ctx, t.q.due, client, now, limit, time.Time{})
 	}
@@ -263,7 +264,8 @@ func (t *tx) dueIn(ctx context.Context, sql, client string, now time.Time, limit
 }
 
 // NextDue implements jobs.Tx.
-func (t *tx) NextDue(ctx context.Context, client string) (at time.Time, err error) {
+func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err error) {
+	client := lane.Client
 	s := t.marks.begin(client)
 	there := false
 	err = t.query(ctx, func(rows pgx.Rows) error {

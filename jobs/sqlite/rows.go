@@ -173,26 +173,26 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 }
 
 // Due implements jobs.Tx.
-func (t *tx) Due(ctx context.Context, client string, now time.Time, limit int) (out []jobs.Row, err error) {
-	err = t.query(ctx, t.sql.due, []any{id(client), now.UnixMicro(), int64(limit)}, func(v row) error {
+func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int) (out []jobs.Row, err error) {
+	err = t.query(ctx, t.sql.due, []any{id(lane.Client), now.UnixMicro(), int64(limit)}, func(v row) error {
 		r, err := readRow(v)
 		out = append(out, r)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the due rows of client %s: %w", client, err)
+		return nil, fmt.Errorf("read the due rows of client %s: %w", lane, err)
 	}
 	return out, nil
 }
 
 // NextDue implements jobs.Tx.
-func (t *tx) NextDue(ctx context.Context, client string) (at time.Time, err error) {
-	err = t.query(ctx, t.sql.nextDue, []any{id(client)}, func(v row) error {
+func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err error) {
+	err = t.query(ctx, t.sql.nextDue, []any{id(lane.Client)}, func(v row) error {
 		at = v.due(0)
 		return nil
 	})
 	if err != nil {
-		return at, fmt.Errorf("find the next due row of client %s: %w", client, err)
+		return at, fmt.Errorf("find the next due row of client %s: %w", lane, err)
 	}
 	return at, nil
 }
