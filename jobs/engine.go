@@ -95,8 +95,9 @@ type Tx interface {
 	CountReady(ctx context.Context, flow string, most int) (int, error)
 
 	// Heads returns, of each of these groups of a flow, the first row in the order of
-	// Desired, then Key, that is ready, dead or held, without its body. Of a dead one
-	// the flow says whether it holds the group back: those of passed are skipped.
+	// Desired.Compare, then Key, that is ready, dead or held, due or not, without its
+	// body. Of a dead one the flow says whether it holds the group back: those in a
+	// state of passed are skipped. A row whose Group is "" is in no group.
 	Heads(ctx context.Context, flow string, groups []string, passed ...State) ([]Row, error)
 	// Groups returns what is remembered of groups of a flow; none for unknown ones.
 	Groups(ctx context.Context, flow string, groups []string) ([]Group, error)
@@ -111,7 +112,8 @@ type Tx interface {
 
 	// Pins returns what is pinned for rows.
 	Pins(ctx context.Context, ids []RowID) ([]Pin, error)
-	// PutPins stores pins, of which a row has one per operation.
+	// PutPins stores pins, of which a row has one per operation: one that is there is
+	// replaced whole.
 	PutPins(ctx context.Context, ps []Pin) error
 	// DeletePins removes all pins of rows.
 	DeletePins(ctx context.Context, ids []RowID) error
@@ -131,9 +133,10 @@ type Tx interface {
 	AddAttempts(ctx context.Context, as []Attempt) error
 	// Attempts returns a row's history, newest first, at most limit.
 	Attempts(ctx context.Context, id RowID, limit int) ([]Attempt, error)
-	// PruneAttempts removes the oldest entries of all histories, at most limit, of
-	// those from before a time, and returns how many. It costs no more than what it
-	// removes.
+	// PruneAttempts looks at the limit oldest entries of all histories, in the order
+	// in which they were added, removes those from before a time, and returns how
+	// many. It costs no more than what it may remove, however many there are. One with
+	// another time among them, as a clock that jumped leaves it, holds up none behind it.
 	PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error)
 	// DeleteAttempts removes the histories of rows.
 	DeleteAttempts(ctx context.Context, ids []RowID) error
@@ -155,10 +158,11 @@ type Tx interface {
 
 	// Fence makes the transaction one of the holder of a lease: it fails with
 	// ErrFenced, at this call, at a later one, or when it is to be committed, unless
-	// the lease's token is f's; and from its first write on nobody takes the lease
-	// before it has ended. Renewing is not held up.
+	// the lease's token is f's, lapsed or not, and not ""; and from its first write on
+	// nobody takes the lease before it has ended. Renewing is not held up.
 	Fence(ctx context.Context, f Fence) error
-	// Leases returns the leases of all lanes that ever had one.
+	// Leases returns the leases of all lanes that ever had one. Of one that was given
+	// back Owner and Token are "" and the times mean nothing.
 	Leases(ctx context.Context) ([]Lease, error)
 	// TakeLease gives the lane l.LaneID to l.Owner under l.Token, from now on for d by
 	// the engine's own clock, if the lease's token is still was ("" for a lane that
@@ -166,19 +170,23 @@ type Tx interface {
 	// fails with an error that wraps ErrBusy.
 	TakeLease(ctx context.Context, l Lease, was string, d time.Duration) (bool, error)
 	// RenewLeases has leases last for d from now on and returns those tokens among
-	// these that no lease has any more.
+	// these that no lease has any more, each once; "" is never a lease's.
 	RenewLeases(ctx context.Context, tokens []string, d time.Duration) (lost []string, err error)
-	// FreeLease gives a lease back if it has this token.
+	// FreeLease gives a lease back if it has this token, else it does nothing.
 	FreeLease(ctx context.Context, f Fence) error
-	// Daemons returns those that have shown themselves and not said goodbye.
+	// Daemons returns those that have shown themselves and not said goodbye, lapsed
+	// or not.
 	Daemons(ctx context.Context) ([]Daemon, error)
-	// PutDaemon stores a daemon, which counts as living for d from now on.
+	// PutDaemon stores a daemon, which counts as living for d from now on; Until and
+	// Lapsed are the engine's to say.
 	PutDaemon(ctx context.Context, m Daemon, d time.Duration) error
 	DeleteDaemon(ctx context.Context, owner string) error
 
-	// AddRun stores an errand and returns its number.
+	// AddRun stores an errand and returns its number, which is higher than that of
+	// any before it, removed ones included.
 	AddRun(ctx context.Context, r Run) (int64, error)
-	// PutRun stores how far an errand has come.
+	// PutRun replaces an errand that is there, by its number; one that is not there
+	// stays away.
 	PutRun(ctx context.Context, r Run) error
 	// Runs returns errands, newest first, at most limit; with open only those that
 	// have not ended. In an Update they are held as those of Rows are.
@@ -203,20 +211,25 @@ type Tx interface {
 	Lister
 }
 
-// Lister goes through what the journal remembers beside its rows, in the order of
-// the ids, at most limit at a time, beginning behind what after names.
+// Lister goes through what the journal remembers beside its rows, in an order of
+// the ids that never changes, at most limit at a time, beginning behind what after
+// names, or at the first when after is zero. Of after only the id counts; it need not
+// be there.
 type Lister interface {
 	ListSources(ctx context.Context, flow, after string, limit int) ([]SourceRecord, error)
+	// ListContenders goes by Key, then SourceID.
 	ListContenders(ctx context.Context, flow string, after Contender, limit int) ([]Contender, error)
 	ListLinks(ctx context.Context, client string, after EntityKey, limit int) ([]Link, error)
 	ListGroups(ctx context.Context, flow, after string, limit int) ([]Group, error)
+	// ListPins goes by RowID, then Operation, through those of all flows.
 	ListPins(ctx context.Context, after Pin, limit int) ([]Pin, error)
 	// ListAttempts goes by the order in which they were added, from the first on;
-	// after is what the last call returned, 0 at first.
+	// after is what the last call returned, 0 at first; last is after when there are
+	// no more.
 	ListAttempts(ctx context.Context, after int64, limit int) (as []Attempt, last int64, err error)
 	// ListRequests returns all, due or not, by ID.
 	ListRequests(ctx context.Context, after int64, limit int) ([]Request, error)
-	// LinkClients names the clients of which there are links.
+	// LinkClients names the clients of which there are links, each once.
 	LinkClients(ctx context.Context) ([]string, error)
 }
 
@@ -240,7 +253,7 @@ type Filter struct {
 	Contended bool
 	// SourceID, when set, chooses only rows that this source record owns.
 	SourceID string
-	// Before, when set, chooses only rows whose LastAt is earlier.
+	// Before, when set, chooses only rows whose LastAt is earlier, or zero.
 	Before time.Time
 	// Since, when set, chooses only rows whose LastAt is not earlier.
 	Since time.Time
@@ -265,3 +278,12 @@ type Count struct {
 
 // cursorsEqual compares two cursors as text; cursors are written by one hand.
 func cursorsEqual(a, b json.RawMessage) bool { return string(a) == string(b) }
+
+type urgent struct{}
+
+// Urgent marks a context for transactions that must not wait for connections which
+// others use: those over leases, of which too late a one costs the lane.
+func Urgent(ctx context.Context) context.Context { return context.WithValue(ctx, urgent{}, true) }
+
+// IsUrgent reports whether ctx comes from Urgent.
+func IsUrgent(ctx context.Context) bool { return ctx.Value(urgent{}) != nil }

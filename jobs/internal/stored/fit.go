@@ -21,4 +21,4 @@ func Fit(ids ...string) error {
 }
 
 // FitRow refuses a row with an id that is too long.
-func FitRow(r *jobs.Row) error { return Fit(r.Key, r.SourceID, r.WaitKey, r.RenamedFrom) }
+func FitRow(r *jobs.Row) error { return Fit(r.Key, r.SourceID, r.Group, r.WaitKey, r.RenamedFrom) }
