@@ -94,6 +94,9 @@ func (a *Admitted) Add(o Admitted) {
 func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 	var sum Admitted
 	err := j.engine.Update(ctx, func(tx Tx) error {
+		if _, err := j.fence(ctx, tx, LaneID{Client: ad.Flow.SourceClient}); err != nil {
+			return err
+		}
 		fs, err := tx.LockFlow(ctx, ad.Flow.Name)
 		if err != nil {
 			return err

@@ -46,11 +46,15 @@ func (j *Journal) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	id := rand.Text()
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		out = Claimed{ID: id}
+		owner, err := j.fence(ctx, tx, LaneID{r.Client, r.Shard})
+		if err != nil {
+			return err
+		}
 		c := &claiming{ctx: ctx, tx: tx, req: r, now: j.Now(), id: id, taken: map[EntityKey]bool{}}
 		if err := c.look(&out); err != nil {
 			return err
 		}
-		return c.store(j.owner, &out)
+		return c.store(owner, &out)
 	})
 	if err != nil {
 		out = Claimed{ID: id}
@@ -266,20 +270,28 @@ func (c *claiming) shareDoubt(js []*Job) error {
 	return nil
 }
 
-// Recover settles the claims that an ended daemon left behind: each of their
-// jobs that is not settled counts one lost attempt and is unresolved, because
-// its write may have been sent up to the moment the daemon ended. So are claims
-// of its own that an earlier run of this daemon could not settle. It must run
-// before the first Claim of a client, and only while no other daemon lives.
-func (j *Journal) Recover(ctx context.Context, client string, flows map[string]*Flow) (int, error) {
+// Recover settles the claims that earlier owners of a lane left behind: each of
+// their jobs that is not settled counts one lost attempt and is unresolved, because
+// its write may have been sent up to the moment that owner ended. It must run
+// before the first Claim under a lease, and may run at any time under it. A journal
+// without leases settles all claims, its own too, which is right only while nothing
+// is under way.
+func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Flow) (int, error) {
 	lost := 0
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		lost = 0
-		cs, err := tx.Claims(ctx, client)
+		owner, err := j.fence(ctx, tx, lane)
+		if err != nil {
+			return err
+		}
+		cs, err := tx.Claims(ctx, lane.Client)
 		if err != nil {
 			return err
 		}
 		for _, c := range cs {
+			if c.Shard != lane.Shard || c.Owner == owner && owner != j.owner {
+				continue
+			}
 			o := connectors.Fail(connectors.Lost, "lost", "the daemon ended while this write was under way; claimed at %s", c.At.Format(time.RFC3339))
 			n, err := j.recoverClaim(ctx, tx, c, flows, o)
 			if err != nil {
@@ -289,23 +301,27 @@ func (j *Journal) Recover(ctx context.Context, client string, flows map[string]*
 		}
 		return nil
 	})
-	return lost, wrap(err, "recover the claims of client %s", client)
+	return lost, wrap(err, "recover the claims of client %s", lane)
 }
 
 // RecoverOwn takes back claims of this daemon whose commit was never confirmed,
 // so that nothing of them was sent: those named, or all when none is, which must
-// be asked for only while nothing of the client is under way. It comes before
+// be asked for only while nothing of the lane is under way. It comes before
 // the next Claim, which could name the same attempts once more.
-func (j *Journal) RecoverOwn(ctx context.Context, client string, flows map[string]*Flow, only ...string) (int, error) {
+func (j *Journal) RecoverOwn(ctx context.Context, lane LaneID, flows map[string]*Flow, only ...string) (int, error) {
 	n := 0
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		n = 0
-		cs, err := tx.Claims(ctx, client)
+		owner, err := j.fence(ctx, tx, lane)
+		if err != nil {
+			return err
+		}
+		cs, err := tx.Claims(ctx, lane.Client)
 		if err != nil {
 			return err
 		}
 		for _, c := range cs {
-			if c.Owner != j.owner || len(only) > 0 && !slices.Contains(only, c.ID) {
+			if c.Owner != owner || c.Shard != lane.Shard || len(only) > 0 && !slices.Contains(only, c.ID) {
 				continue
 			}
 			m, err := j.recoverClaim(ctx, tx, c, flows, connectors.Fail(connectors.Paused, "unclaimed", "nothing was sent: the claim was not confirmed"))
@@ -316,7 +332,7 @@ func (j *Journal) RecoverOwn(ctx context.Context, client string, flows map[strin
 		}
 		return nil
 	})
-	return n, wrap(err, "take back unconfirmed claims of client %s", client)
+	return n, wrap(err, "take back unconfirmed claims of client %s", lane)
 }
 
 func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[string]*Flow, o connectors.Outcome) (int, error) {

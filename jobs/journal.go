@@ -16,6 +16,7 @@ type Journal struct {
 	engine Engine
 	owner  string
 	rnd    func() float64
+	holds  holds
 }
 
 // Options of a journal.
@@ -125,6 +126,9 @@ func (j *Journal) Links(ctx context.Context, client string, keys []EntityKey) (m
 // SavePause stores a client's pause; it makes Journal a ratelimit.Store.
 func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Pause) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
+		if err := j.fenceAny(ctx, tx, client); err != nil {
+			return err
+		}
 		return tx.PutClient(ctx, ClientState{Client: client, PausedUntil: micro(p.Until), Reason: p.Reason,
 			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: j.Now()})
 	})

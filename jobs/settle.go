@@ -39,7 +39,7 @@ type Settled struct {
 	Class  connectors.Class
 }
 
-// Settle commits outcomes of one client's jobs together. Each is guarded by its
+// Settle commits outcomes of one lane's jobs together. Each is guarded by its
 // claim and by the number of its attempt, so that an outcome that comes after
 // the claim was given to another changes nothing.
 func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([]Settled, error) {
@@ -50,11 +50,15 @@ func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		out = out[:0]
 		now := j.Now()
+		owner, err := j.fence(ctx, tx, LaneID{client, ss[0].Job.Shard})
+		if err != nil {
+			return err
+		}
 		byID, err := rowsOf(ctx, tx, ss)
 		if err != nil {
 			return err
 		}
-		live, err := j.release(ctx, tx, ss, byID)
+		live, err := release(ctx, tx, owner, ss, byID)
 		if err != nil {
 			return err
 		}
@@ -97,7 +101,7 @@ func unsettled(row *Row, jb *Job) bool { return row != nil && row.Attempt == jb.
 // release takes the jobs that are settled now off their claims. Jobs settled
 // before are not counted, so that a settlement repeated after a commit of
 // unknown outcome does not take a claim away from jobs still under way.
-func (j *Journal) release(ctx context.Context, tx Tx, ss []Settlement, byID map[RowID]*Row) (map[string]bool, error) {
+func release(ctx context.Context, tx Tx, owner string, ss []Settlement, byID map[RowID]*Row) (map[string]bool, error) {
 	perClaim := map[string]int{}
 	seen := make(map[RowID]bool, len(ss))
 	for _, s := range ss {
@@ -108,7 +112,7 @@ func (j *Journal) release(ctx context.Context, tx Tx, ss []Settlement, byID map[
 	}
 	live := make(map[string]bool, len(perClaim))
 	for id, n := range perClaim {
-		ok, err := tx.ReduceClaim(ctx, id, j.owner, n)
+		ok, err := tx.ReduceClaim(ctx, id, owner, n)
 		if err != nil {
 			return nil, err
 		}

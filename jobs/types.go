@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/process"
 )
 
 // State is where a row stands. "Running" is no stored state: a row is running
@@ -328,6 +329,9 @@ type ClientState struct {
 	ExpiryHeld Standing
 }
 
+// Process names the process of a daemon.
+type Process = process.ID
+
 // Daemon is one daemon at work on the journal.
 type Daemon struct {
 	// Owner is its name, random per start.
@@ -343,17 +347,6 @@ type Daemon struct {
 	Lanes []LaneID
 	// Leaving: it is about to end and takes nothing more.
 	Leaving bool
-}
-
-// Process names a process of a machine, so that another one of that machine can
-// tell whether it has ended.
-type Process struct {
-	Host     string `json:"host"`
-	BootID   string `json:"boot_id"`
-	PIDSpace string `json:"pid_space"`
-	PID      int64  `json:"pid"`
-	// Started is when the process started, in the kernel's ticks since the boot.
-	Started int64 `json:"started"`
 }
 
 // Lease says which daemon runs a lane.

@@ -163,7 +163,7 @@ func (b *bench) body(key, content string) {
 
 func (b *bench) recover() int {
 	b.Helper()
-	n, err := b.journal.Recover(context.Background(), "erp", b.flows)
+	n, err := b.journal.Recover(context.Background(), jobs.LaneID{Client: "erp"}, b.flows)
 	if err != nil {
 		b.Fatalf("recover: %v", err)
 	}

@@ -243,7 +243,7 @@ var doubtRules = []rule{
 	{"claims of our own that were never confirmed are taken back without doubt", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
 		b.one()
-		n, err := b.journal.RecoverOwn(context.Background(), "erp", b.flows)
+		n, err := b.journal.RecoverOwn(context.Background(), jobs.LaneID{Client: "erp"}, b.flows)
 		if err != nil || n != 1 {
 			b.Fatalf("took back %d, %v", n, err)
 		}

@@ -315,7 +315,7 @@ func (h *history) claim() int {
 // unsure is a claim whose commit was not confirmed.
 func (h *history) unsure() {
 	c := h.claimed()
-	if _, err := h.journal.RecoverOwn(context.Background(), h.client, h.flows, c.ID); err != nil {
+	if _, err := h.journal.RecoverOwn(context.Background(), jobs.LaneID{Client: h.client}, h.flows, c.ID); err != nil {
 		h.Fatalf("take back: %v", err)
 	}
 }
@@ -333,7 +333,7 @@ func (h *history) die() {
 	h.zombies = append(h.zombies, z)
 	h.under = nil
 	h.start()
-	if _, err := h.journal.Recover(context.Background(), h.client, h.flows); err != nil {
+	if _, err := h.journal.Recover(context.Background(), jobs.LaneID{Client: h.client}, h.flows); err != nil {
 		h.Fatalf("recover: %v", err)
 	}
 	h.seen(z.jobs)

@@ -1,0 +1,331 @@
+package jobs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"syncd/internal/process"
+)
+
+// Terms of leases.
+type Terms struct {
+	// For is how long a lease lasts after it was renewed last, by the journal's clock.
+	For time.Duration
+	// Renew is how often leases are renewed.
+	Renew time.Duration
+	// Margin is taken off For to get the time for which a daemon trusts its lease by
+	// its own clock: clocks do not run alike, and what was begun takes time to reach
+	// the network.
+	Margin time.Duration
+}
+
+// DefaultTerms are those of every daemon.
+func DefaultTerms() Terms {
+	return Terms{For: 30 * time.Second, Renew: 10 * time.Second, Margin: 2 * time.Second}
+}
+
+// Hold is a lease that this daemon has: the right to run one lane.
+type Hold struct {
+	LaneID
+	Token string
+	// Since is when it was taken, by this process's clock.
+	Since time.Time
+
+	mu    sync.Mutex
+	until time.Time // with a monotonic reading; zero for no end
+	ended bool
+	lost  chan struct{}
+}
+
+// Valid reports whether no other daemon can have the lane at this moment. A request
+// must not be begun unless it is so.
+func (h *Hold) Valid() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.ended && (h.until.IsZero() || time.Now().Before(h.until))
+}
+
+// Until is until when the hold is valid unless it is renewed; zero for no end.
+func (h *Hold) Until() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.until
+}
+
+// Lost is closed when the lane was given back or is known to be another daemon's.
+func (h *Hold) Lost() <-chan struct{} { return h.lost }
+
+// Watch calls over once, when the hold is not valid any more, or never if ctx ends
+// before.
+func (h *Hold) Watch(ctx context.Context, over func()) {
+	for h.Valid() {
+		var lapsed <-chan time.Time
+		var t *time.Timer
+		if until := h.Until(); !until.IsZero() {
+			t = time.NewTimer(time.Until(until))
+			lapsed = t.C
+		}
+		select {
+		case <-h.lost:
+		case <-lapsed:
+		case <-ctx.Done():
+		}
+		if t != nil {
+			t.Stop()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	over()
+}
+
+func (h *Hold) trust(until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = until
+}
+
+func (h *Hold) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ended {
+		h.ended = true
+		close(h.lost)
+	}
+}
+
+// Survey is who runs what.
+type Survey struct {
+	Daemons []Daemon
+	Leases  []Lease
+	Clients []ClientState
+}
+
+// Living are the daemons that are at work, as far as the process me can tell.
+func (s *Survey) Living(me process.ID) []Daemon {
+	var out []Daemon
+	for _, m := range s.Daemons {
+		if !m.Lapsed && !m.Process.Ended(me) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Free reports whether a lane may be taken, as far as the process me can tell, and
+// the token that its lease has now.
+func (s *Survey) Free(lane LaneID, me process.ID) (was string, free bool) {
+	i := slices.IndexFunc(s.Leases, func(l Lease) bool { return l.LaneID == lane })
+	if i < 0 {
+		return "", true
+	}
+	l := &s.Leases[i]
+	if l.Token == "" || l.Lapsed {
+		return l.Token, true
+	}
+	m := slices.IndexFunc(s.Daemons, func(m Daemon) bool { return m.Owner == l.Owner })
+	return l.Token, m >= 0 && s.Daemons[m].Process.Ended(me)
+}
+
+// holds are the leases of this daemon.
+type holds struct {
+	mu     sync.Mutex
+	joined bool
+	me     Daemon
+	terms  Terms
+	of     map[LaneID]*Hold
+}
+
+// alone is an engine that no second daemon can open: its leases need no renewing.
+type alone interface{ Alone() bool }
+
+func (j *Journal) endless() bool {
+	a, ok := j.engine.(alone)
+	return ok && a.Alone()
+}
+
+// Join shows this daemon to the others, with the lanes that it could run, and has
+// every verb of a lane work under its lease from now on. It is called again when
+// the lanes change.
+func (j *Journal) Join(ctx context.Context, lanes []LaneID, t Terms) error {
+	j.holds.mu.Lock()
+	since := j.holds.me.Since
+	if since.IsZero() {
+		since = j.Now()
+	}
+	j.holds.joined, j.holds.terms = true, t
+	j.holds.me = Daemon{Owner: j.owner, Process: process.This(), Since: since, Lanes: lanes}
+	me := j.holds.me
+	j.holds.mu.Unlock()
+	return wrap(j.show(ctx, me), "join the daemons of the journal")
+}
+
+func (j *Journal) show(ctx context.Context, me Daemon) error {
+	return j.engine.Update(Urgent(ctx), func(tx Tx) error { return tx.PutDaemon(ctx, me, j.holds.terms.For) })
+}
+
+// Leave tells the other daemons that this one takes nothing more and is about to end.
+func (j *Journal) Leave(ctx context.Context) error {
+	j.holds.mu.Lock()
+	j.holds.me.Leaving = true
+	me := j.holds.me
+	j.holds.mu.Unlock()
+	return wrap(j.show(ctx, me), "announce the end of this daemon")
+}
+
+// Part takes this daemon off the list, once it holds nothing any more.
+func (j *Journal) Part(ctx context.Context) error {
+	err := j.engine.Update(Urgent(ctx), func(tx Tx) error { return tx.DeleteDaemon(ctx, j.owner) })
+	return wrap(err, "leave the daemons of the journal")
+}
+
+// Process is that of this daemon.
+func (j *Journal) Process() process.ID {
+	j.holds.mu.Lock()
+	defer j.holds.mu.Unlock()
+	return j.holds.me.Process
+}
+
+// Survey reads who runs what.
+func (j *Journal) Survey(ctx context.Context) (s Survey, err error) {
+	err = j.engine.View(Urgent(ctx), func(tx Tx) error {
+		s = Survey{}
+		if s.Daemons, err = tx.Daemons(ctx); err != nil {
+			return err
+		}
+		if s.Leases, err = tx.Leases(ctx); err != nil {
+			return err
+		}
+		s.Clients, err = tx.Clients(ctx)
+		return err
+	})
+	return s, wrap(err, "read which daemon runs what")
+}
+
+// Take takes a lane whose lease had the token was when it was seen; nil when
+// somebody else was faster.
+func (j *Journal) Take(ctx context.Context, lane LaneID, was string) (*Hold, error) {
+	h := &Hold{LaneID: lane, Token: rand.Text(), lost: make(chan struct{})}
+	took := false
+	var begun time.Time
+	err := j.engine.Update(Urgent(ctx), func(tx Tx) (err error) {
+		begun = time.Now()
+		took, err = tx.TakeLease(ctx, Lease{LaneID: lane, Owner: j.owner, Token: h.Token}, was, j.holds.terms.For)
+		return err
+	})
+	switch {
+	case errors.Is(err, ErrBusy):
+		return nil, nil // a transaction under the old lease has not ended; it is tried again
+	case err != nil:
+		return nil, wrap(err, "take the lane of client %s", lane)
+	case !took:
+		return nil, nil
+	}
+	h.Since = begun
+	if !j.endless() {
+		// Counted from before the statement by this process's own clock: the journal's
+		// begins later, so that it ends later too.
+		h.until = begun.Add(j.holds.terms.For - j.holds.terms.Margin)
+	}
+	j.holds.mu.Lock()
+	defer j.holds.mu.Unlock()
+	if j.holds.of == nil {
+		j.holds.of = map[LaneID]*Hold{}
+	}
+	j.holds.of[lane] = h
+	return h, nil
+}
+
+// Renew shows this daemon and renews all its leases. Those that are another
+// daemon's by now end.
+func (j *Journal) Renew(ctx context.Context) error {
+	j.holds.mu.Lock()
+	me := j.holds.me
+	byToken := map[string]*Hold{}
+	var tokens []string
+	for _, h := range j.holds.of {
+		byToken[h.Token] = h
+		tokens = append(tokens, h.Token)
+	}
+	j.holds.mu.Unlock()
+	slices.Sort(tokens)
+	var lost []string
+	var begun time.Time
+	err := j.engine.Update(Urgent(ctx), func(tx Tx) (err error) {
+		begun = time.Now()
+		if err := tx.PutDaemon(ctx, me, j.holds.terms.For); err != nil {
+			return err
+		}
+		lost, err = tx.RenewLeases(ctx, tokens, j.holds.terms.For)
+		return err
+	})
+	if err != nil {
+		return wrap(err, "renew %d leases", len(tokens))
+	}
+	for _, t := range tokens {
+		h := byToken[t]
+		switch {
+		case slices.Contains(lost, t):
+			j.drop(h)
+		case !j.endless():
+			h.trust(begun.Add(j.holds.terms.For - j.holds.terms.Margin))
+		}
+	}
+	return nil
+}
+
+// Release gives a lane back. Nothing may be under way in it any more.
+func (j *Journal) Release(ctx context.Context, h *Hold) error {
+	j.drop(h)
+	err := j.engine.Update(Urgent(ctx), func(tx Tx) error { return tx.FreeLease(ctx, Fence{h.LaneID, h.Token}) })
+	return wrap(err, "give the lane of client %s back (it lapses by itself)", h.LaneID)
+}
+
+// drop forgets a hold.
+func (j *Journal) drop(h *Hold) {
+	h.end()
+	j.holds.mu.Lock()
+	defer j.holds.mu.Unlock()
+	if j.holds.of[h.LaneID] == h {
+		delete(j.holds.of, h.LaneID)
+	}
+}
+
+// fence has a transaction write under the lease of a lane, and returns the name
+// under which claims are made. A journal that never joined has no leases to look at.
+func (j *Journal) fence(ctx context.Context, tx Tx, lane LaneID) (owner string, err error) {
+	j.holds.mu.Lock()
+	joined, h := j.holds.joined, j.holds.of[lane]
+	j.holds.mu.Unlock()
+	switch {
+	case !joined:
+		return j.owner, nil
+	case h == nil:
+		return "", fmt.Errorf("%w: client %s", ErrFenced, lane)
+	}
+	return h.Token, tx.Fence(ctx, Fence{lane, h.Token})
+}
+
+// fenceAny has a transaction write under the lease of one of a client's lanes.
+func (j *Journal) fenceAny(ctx context.Context, tx Tx, client string) error {
+	j.holds.mu.Lock()
+	joined := j.holds.joined
+	lane, found := LaneID{Client: client}, false
+	for l := range j.holds.of {
+		if l.Client == client && (!found || l.Shard < lane.Shard) {
+			lane, found = l, true
+		}
+	}
+	j.holds.mu.Unlock()
+	if !joined {
+		return nil
+	}
+	_, err := j.fence(ctx, tx, lane)
+	return err
+}
