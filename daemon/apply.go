@@ -10,6 +10,7 @@ import (
 
 	"syncd/breaker"
 	"syncd/connectors"
+	"syncd/internal/crash"
 	"syncd/jobs"
 	"syncd/mapping"
 )
@@ -17,6 +18,7 @@ import (
 // apply writes a unit: references are replaced by the target's own ids, then
 // the strategy does the write under the client's breaker and the flow's timeout.
 func (l *lane) apply(hard context.Context, u unit) []jobs.Settlement {
+	crash.At("job.claimed")
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(hard, u.flow.Retry.Timeout)
 	defer cancel()
@@ -38,6 +40,7 @@ func (l *lane) apply(hard context.Context, u unit) []jobs.Settlement {
 			ss[i].Batch = len(sent) > 1
 		}
 	}
+	crash.At("job.applied")
 	now := l.d.journal.Now()
 	for i := range ss {
 		ss[i].SentAt, ss[i].Served = now, l.client.lastServed()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
@@ -172,6 +173,7 @@ const slice = 1000
 // last one: whatever ends the daemon before, the page is read once more, and what
 // it had admitted changes nothing.
 func (p *poller) admitPage(ctx context.Context, got pulled) error {
+	crash.At("page.read")
 	m, begun, err := p.d.beginPage(ctx, p.flow, got.page, got.from, p.begun)
 	p.begun = begun
 	if err != nil {
@@ -185,6 +187,7 @@ func (p *poller) admitPage(ctx context.Context, got pulled) error {
 		if ad.Items, err = m.take(ctx, part); err != nil {
 			return err
 		}
+		crash.At("page.mapped")
 		if err := p.admit(ctx, ad); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"syncd/internal/crash"
 	"syncd/internal/process"
 )
 
@@ -26,7 +27,7 @@ type Terms struct {
 
 // DefaultTerms are those of every daemon.
 func DefaultTerms() Terms {
-	return Terms{For: 30 * time.Second, Renew: 10 * time.Second, Margin: 2 * time.Second}
+	return Terms{For: crash.Shorten(30 * time.Second), Renew: crash.Shorten(10 * time.Second), Margin: crash.Shorten(2 * time.Second)}
 }
 
 // Hold is a lease that this daemon has: the right to run one lane.

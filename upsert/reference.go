@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
@@ -46,6 +47,7 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 		if o, again := a.provenAbsent(); again {
 			return o
 		}
+		crash.At("job.absent")
 	}
 	return a.create(ctx)
 }
@@ -122,6 +124,7 @@ func (a *attempt) create(ctx context.Context) connectors.Outcome {
 	case o.Class.Confirmed() && o.Link == "":
 		return connectors.Fail(connectors.Unknown, CodeNoLink, "the target created the record but did not say under which id")
 	case o.Class.Confirmed():
+		crash.At("job.created")
 		return a.created(ctx, o)
 	case o.MaybeDuplicate && o.Class != connectors.Unknown:
 		return a.duplicate(ctx, o)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"syncd/internal/crash"
 	"syncd/ratelimit"
 )
 
@@ -111,7 +112,11 @@ func (c *Client) roundTrip(ctx, limited context.Context, x *call) (*http.Respons
 	again := false // a read was sent and is repeated
 	for try := 0; ; try++ {
 		var w wire
-		m := x.message().WithContext(httptrace.WithClientTrace(limited, w.trace()))
+		trace := w.trace()
+		if crash.On {
+			trace.WroteRequest = func(httptrace.WroteRequestInfo) { x.crash("sent") }
+		}
+		m := x.message().WithContext(httptrace.WithClientTrace(limited, trace))
 		var stamp uint64
 		if !x.anonymous {
 			stamp = c.auth.Apply(m)
@@ -123,6 +128,9 @@ func (c *Client) roundTrip(ctx, limited context.Context, x *call) (*http.Respons
 				return nil, 0, c.fail(x, &Error{Kind: Auth, Code: "bad_credentials",
 					Detail: fmt.Sprintf("the credentials for header %s hold a line break or another control character", name)})
 			}
+		}
+		if crash.On {
+			x.crash("unsent")
 		}
 		raw, err := c.transport.RoundTrip(m)
 		if err == nil {
@@ -145,6 +153,15 @@ func (c *Client) roundTrip(ctx, limited context.Context, x *call) (*http.Respons
 		}
 		return nil, 0, c.broken(ctx, limited, x, err, sent)
 	}
+}
+
+// crash passes the point of a read or a write.
+func (x *call) crash(when string) {
+	kind := "read."
+	if x.Write {
+		kind = "write."
+	}
+	crash.At(kind + when)
 }
 
 // exact reports whether connections tell what was written to them.
@@ -173,6 +190,9 @@ func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Respon
 	var bad *bodyError
 	resp.Body, bad = readBody(raw, limit)
 	resp.Truncated = bad != nil
+	if crash.On {
+		x.crash("answered")
+	}
 	if bad != nil && x.accepts(resp.Status) {
 		return nil, c.unreadable(ctx, limited, x, resp, bad)
 	}

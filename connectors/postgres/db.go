@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"syncd/connectors"
+	"syncd/internal/crash"
 	"syncd/ratelimit"
 )
 
@@ -55,6 +56,9 @@ func (d *db) run(ctx context.Context, readOnly bool, f func(ctx context.Context,
 	if err != nil {
 		return d.failed(ctx, conn, &failure{working, err})
 	}
+	if crash.On && !readOnly {
+		crash.At("rows.begun")
+	}
 	if err := f(ctx, tx); err != nil {
 		d.rollback(ctx, conn, tx)
 		return d.failed(ctx, conn, err)
@@ -64,8 +68,15 @@ func (d *db) run(ctx context.Context, readOnly bool, f func(ctx context.Context,
 		d.rollback(ctx, conn, tx)
 		return &failure{working, ctx.Err()}
 	}
+	if crash.On && !readOnly {
+		crash.At("rows.committing")
+		crash.At("rows.commit")
+	}
 	if err := tx.Commit(ctx); err != nil {
 		return d.failed(ctx, conn, &failure{committing, err})
+	}
+	if crash.On && !readOnly {
+		crash.At("rows.committed")
 	}
 	d.env.Gate.Observe(ctx, ratelimit.Signal{Status: 200}, d.env.Now())
 	return nil

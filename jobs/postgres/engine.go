@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
@@ -128,9 +129,11 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 func (e *Engine) commit(ctx context.Context, ptx pgx.Tx) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitPatience)
 	defer cancel()
+	crash.Commit(crash.Committing)
 	err := ptx.Commit(ctx)
 	switch {
 	case err == nil:
+		crash.Commit(crash.Committed)
 		return nil
 	case rolledBack(err):
 		return fmt.Errorf("commit: %w", err)

@@ -13,21 +13,25 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
-const (
+var (
 	// leaseFor is how long the lease of a daemon lasts after its last renewal.
-	leaseFor = 30 * time.Second
+	leaseFor = crash.Shorten(30 * time.Second)
 	// renewEvery is how often it is renewed.
-	renewEvery = 10 * time.Second
+	renewEvery = crash.Shorten(10 * time.Second)
 	// renewAgain is how soon a renewal that failed is tried again.
-	renewAgain = 2 * time.Second
-	// leasePatience bounds one renewal.
-	leasePatience = 5 * time.Second
+	renewAgain = crash.Shorten(2 * time.Second)
 	// leaseMargin is taken off the time for which this process trusts its lease, for
 	// clocks that do not run alike.
-	leaseMargin = 2 * time.Second
+	leaseMargin = crash.Shorten(2 * time.Second)
+)
+
+const (
+	// leasePatience bounds one renewal.
+	leasePatience = 5 * time.Second
 	// lockPatience bounds the wait for the lease's row, behind a pooler too.
 	lockPatience = `SET LOCAL lock_timeout = '5s'`
 )
@@ -81,6 +85,7 @@ func (h *holding) inUse(me process) error {
 // take takes the lease if it is free, has lapsed, or its holder has ended for certain. It looks before it waits for the row: a holder that was stopped
 // in the middle of a transaction keeps that locked.
 func (l *lease) take(ctx context.Context) error {
+	crash.At("lease.taking")
 	start := time.Now()
 	seen, err := readHolding(l.pool.QueryRow(ctx, l.q.leaseLook))
 	if err == nil {
@@ -110,6 +115,7 @@ func (l *lease) take(ctx context.Context) error {
 		return l.locked(ctx, seen)
 	}
 	if err == nil {
+		crash.At("lease.taken")
 		l.trust(start)
 	}
 	return err
@@ -170,6 +176,7 @@ func (l *lease) keep(ctx context.Context) {
 func (l *lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leasePatience)
 	defer cancel()
+	crash.At("lease.renewing")
 	start := time.Now()
 	touched, err := l.exec(ctx, l.q.leaseRenew, l.token, leaseFor)
 	if err != nil {
@@ -178,6 +185,7 @@ func (l *lease) renew(ctx context.Context) error {
 	if touched == 0 {
 		return l.lose()
 	}
+	crash.At("lease.renewed")
 	l.trust(start)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
@@ -75,8 +76,10 @@ func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
 
 // commit is not cut short by the caller's context, so that its outcome is known.
 func (e *Engine) commit(c *conn) error {
+	crash.Commit(crash.Committing)
 	_, err := c.execWaiting(context.Background(), "COMMIT")
 	if err == nil {
+		crash.Commit(crash.Committed)
 		return nil
 	}
 	if code(err) == sqlite3.SQLITE_IOERR {
