@@ -17,7 +17,8 @@ import (
 // Engine runs every sentence that package jobs promises of an engine. open
 // returns an engine on a fresh place for this test alone, with its own clock.
 func Engine(t *testing.T, open func(t *testing.T) jobs.Engine) {
-	for _, group := range [][]sentence{rowSentences, dueSentences, flowSentences, claimSentences, listSentences, transactionSentences} {
+	for _, group := range [][]sentence{rowSentences, dueSentences, flowSentences, claimSentences, listSentences, transactionSentences,
+		leaseSentences, shardSentences, pinSentences, groupSentences, runSentences, pruneSentences, walkSentences} {
 		for _, s := range group {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
@@ -106,11 +107,11 @@ func plain(key string) jobs.Row {
 // full is a row in which every field is set, each to something of its own.
 func full(key string) jobs.Row {
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * 1234567 * time.Microsecond) }
-	return jobs.Row{RowID: rid(key), Client: "erp", Entity: "sale", SourceID: "gid://shop/Order/1", State: jobs.Held, Reason: jobs.ReasonUnresolved,
+	return jobs.Row{RowID: rid(key), Client: "erp", Entity: "sale", Shard: 11, SourceID: "gid://shop/Order/1", Group: "group 1", State: jobs.Held, Reason: jobs.ReasonUnresolved,
 		Generation: 2, Desired: connectors.Stamp{Epoch: 3, Version: 4, Observed: at(1)}, ChangedAt: at(2), ReadAt: at(3),
 		Hash: []byte{0, 1, 2, 255}, Body: json.RawMessage(`{"total": 10.10}`), Gone: true, Attempt: 5, Tries: 6, Streak: 7, FirstTryAt: at(4),
 		AppliedGeneration: 8, AppliedHash: []byte{9, 0, 9}, AppliedGone: true, AppliedAt: at(5), UnresolvedAt: at(6), Misses: 10, MissCode: "http_500",
-		OpenSince: at(7), DueAt: at(8), Solo: true, LastClass: connectors.Unknown, LastCode: "timeout", LastMessage: "no answer within 30 s", LastAt: at(9),
+		OpenSince: at(7), DueAt: at(8), KeyEpoch: 1 << 60, Solo: true, LastClass: connectors.Unknown, LastCode: "timeout", LastMessage: "no answer within 30 s", LastAt: at(9),
 		WaitEntity: "party", WaitKey: "VC-12", RenamedFrom: "OLD-1"}
 }
 

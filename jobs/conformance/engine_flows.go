@@ -32,7 +32,9 @@ var flowSentences = []sentence{
 		want := []jobs.FlowState{
 			{Flow: "a", Cursor: json.RawMessage(`{"after": 12345678901234567890, "at":"2026-11-29T12:00:00.10Z"}`), Epoch: 1 << 60, PageStarts: 3,
 				Suspect: "gid\x00://\xff", MovedAt: noon, ReadAt: noon.Add(time.Microsecond),
-				Failing: jobs.Failing{Since: noon.Add(time.Second), Class: connectors.Transient, Code: "http_503", Message: "not now"}},
+				Failing:   jobs.Failing{Since: noon.Add(time.Second), Class: connectors.Transient, Code: "http_503", Message: "not now"},
+				Suspended: jobs.Standing{Since: noon.Add(time.Minute), Code: "refused", Message: "a field \"x\" is missing"},
+				Full:      jobs.Standing{Since: noon.Add(time.Hour), Code: "backlog"}},
 			{Flow: "b"},
 		}
 		t.update(func(ctx context.Context, tx jobs.Tx) error {
@@ -47,9 +49,38 @@ var flowSentences = []sentence{
 		if got := t.flows()[1].Cursor; got != nil {
 			t.Errorf("a cursor that was never set is %q, want nil", got)
 		}
-		want[0].Cursor, want[0].Failing = nil, jobs.Failing{}
-		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.SaveFlow(ctx, want[0]) })
+		want[0].Cursor, want[0].Failing, want[0].Suspended = nil, jobs.Failing{}, jobs.Standing{}
+		want[1].Full.Since = time.Unix(0, 0).UTC()
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			if err := tx.SaveFlow(ctx, want[0]); err != nil {
+				return err
+			}
+			return tx.SaveFlow(ctx, want[1])
+		})
 		t.same("the flows after the cursor was taken back", t.flows(), want)
+		for _, w := range want {
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				s, err := tx.LockFlow(ctx, w.Flow)
+				t.same("the flow "+w.Flow, s, w)
+				return err
+			})
+		}
+	}},
+	{"what stands of a flow or a client is kept to the microsecond, and loses what cannot be shown", func(t *engineTest) {
+		s := jobs.Standing{Since: time.Date(2026, 3, 29, 2, 30, 0, 123456789, time.FixedZone("CET", 3600)), Code: "x\x00y", Message: "it said \x00\xff\u2028<&>"}
+		want := jobs.Standing{Since: time.Date(2026, 3, 29, 1, 30, 0, 123456000, time.UTC), Code: "xy", Message: "it said \ufffd\u2028<&>"}
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			if err := tx.PutClient(ctx, jobs.ClientState{Client: "erp", ExpiryHeld: s}); err != nil {
+				return err
+			}
+			return tx.SaveFlow(ctx, jobs.FlowState{Flow: "orders", Suspended: s, Full: s})
+		})
+		t.same("the flow", t.flows(), []jobs.FlowState{{Flow: "orders", Suspended: want, Full: want}})
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			got, err := tx.Clients(ctx)
+			t.same("the client", got, []jobs.ClientState{{Client: "erp", ExpiryHeld: want}})
+			return err
+		})
 	}},
 	{"admissions of one flow come one after the other", func(t *engineTest) {
 		const workers, rounds = 4, 10
@@ -120,7 +151,8 @@ var flowSentences = []sentence{
 	}},
 	{"clients come back as they were put", func(t *engineTest) {
 		want := []jobs.ClientState{
-			{Client: "erp", PausedUntil: noon, Reason: "throttled", Evidence: "429", Since: noon.Add(-time.Second), Strikes: 3, Owner: "d-1", SeenAt: noon.Add(time.Second)},
+			{Client: "erp", PausedUntil: noon, Reason: "throttled", Evidence: "429", Since: noon.Add(-time.Second), Strikes: 3, Owner: "d-1", SeenAt: noon.Add(time.Second),
+				ExpiryHeld: jobs.Standing{Since: noon, Code: "mass_expiry", Message: "1000 in a minute"}},
 			{Client: "shop"},
 		}
 		for range 2 {
@@ -137,7 +169,7 @@ var flowSentences = []sentence{
 				t.same("the clients", got, want)
 				return err
 			})
-			want[0].PausedUntil, want[0].Strikes = time.Time{}, 0
+			want[0].PausedUntil, want[0].Strikes, want[0].ExpiryHeld = time.Time{}, 0, jobs.Standing{}
 		}
 	}},
 	{"a journal says when it was made and which it is", func(t *engineTest) {
@@ -149,8 +181,8 @@ var flowSentences = []sentence{
 			if len(m["epoch"]) < 20 {
 				t.Errorf("epoch is %q, want something nobody else has", m["epoch"])
 			}
-			if m["schema"] != "2" {
-				t.Errorf("schema is %q, want 2", m["schema"])
+			if m["schema"] != "3" {
+				t.Errorf("schema is %q, want 3", m["schema"])
 			}
 			return err
 		})
@@ -184,6 +216,16 @@ var flowSentences = []sentence{
 				"Wake":           func() (int, error) { return tx.Wake(ctx, "erp", nil, noon) },
 				"AddRequests":    func() (int, error) { return 0, tx.AddRequests(ctx, nil) },
 				"DeleteRequests": func() (int, error) { return 0, tx.DeleteRequests(ctx, nil) },
+				"DropBodies":     func() (int, error) { return tx.DropBodies(ctx, nil) },
+				"Heads":          func() (int, error) { r, err := tx.Heads(ctx, "orders", nil, jobs.Dead); return len(r), err },
+				"Groups":         func() (int, error) { g, err := tx.Groups(ctx, "orders", nil); return len(g), err },
+				"PutGroups":      func() (int, error) { return 0, tx.PutGroups(ctx, nil) },
+				"Pins":           func() (int, error) { p, err := tx.Pins(ctx, nil); return len(p), err },
+				"PutPins":        func() (int, error) { return 0, tx.PutPins(ctx, nil) },
+				"DeletePins":     func() (int, error) { return 0, tx.DeletePins(ctx, nil) },
+				"DeleteAttempts": func() (int, error) { return 0, tx.DeleteAttempts(ctx, nil) },
+				"RenewLeases":    func() (int, error) { l, err := tx.RenewLeases(ctx, nil, anHour); return len(l), err },
+				"DeleteRuns":     func() (int, error) { return 0, tx.DeleteRuns(ctx, nil) },
 			} {
 				if n, err := do(); err != nil || n != 0 {
 					return fmt.Errorf("%s of nothing gave %d: %w", name, n, err)

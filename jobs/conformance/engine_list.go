@@ -41,11 +41,17 @@ var listSentences = []sentence{
 			return r
 		}
 		t.put(
-			row("orders", "A", func(r *jobs.Row) { r.State, r.Reason, r.LastClass = jobs.Dead, jobs.ReasonFailed, connectors.Invalid }),
-			row("orders", "B", func(r *jobs.Row) { r.State, r.LastClass, r.UnresolvedAt = jobs.Held, connectors.Unknown, noon }),
+			row("orders", "A", func(r *jobs.Row) {
+				r.State, r.Reason, r.LastClass, r.SourceID, r.LastAt = jobs.Dead, jobs.ReasonFailed, connectors.Invalid, "gid\x001", noon
+			}),
+			row("orders", "B", func(r *jobs.Row) {
+				r.State, r.LastClass, r.UnresolvedAt, r.SourceID, r.LastAt = jobs.Held, connectors.Unknown, noon, "gid", noon.Add(-time.Microsecond)
+			}),
 			row("orders", "C", func(r *jobs.Row) { r.Reason, r.LastClass = jobs.ReasonRetry, connectors.Transient }),
 			row("orders", "D", func(r *jobs.Row) { r.State, r.LastClass = jobs.Done, connectors.Applied }),
-			row("products", "A", func(r *jobs.Row) { r.State, r.UnresolvedAt = jobs.Done, noon }),
+			row("products", "A", func(r *jobs.Row) {
+				r.State, r.UnresolvedAt, r.SourceID, r.LastAt, r.Body = jobs.Done, noon, "gid\x001", noon.Add(time.Hour), nil
+			}),
 			row("Products", "ä\xff", func(r *jobs.Row) { r.State, r.Reason = jobs.Dead, jobs.ReasonExpired }),
 		)
 		for _, c := range []struct {
@@ -69,12 +75,20 @@ var listSentences = []sentence{
 			{"all at once", jobs.Filter{Flow: "orders", State: jobs.Held, Class: "unknown", Keys: []string{"A", "B"}, Unresolved: true,
 				After: jobs.RowID{Flow: "orders", Key: "A"}, Limit: 9}, []string{"orders/B"}},
 			{"nothing", jobs.Filter{Flow: "orders", State: jobs.Held, Reason: jobs.ReasonFailed}, nil},
+			{"what a source record owns", jobs.Filter{SourceID: "gid\x001"}, []string{"orders/A", "products/A"}},
+			{"what a source record of a flow owns", jobs.Filter{Flow: "orders", SourceID: "gid"}, []string{"orders/B"}},
+			{"what was not tried since", jobs.Filter{Before: noon}, []string{"Products/ä\xff", "orders/B", "orders/C", "orders/D"}},
+			{"what was tried since", jobs.Filter{Since: noon}, []string{"orders/A", "products/A"}},
+			{"what was tried between", jobs.Filter{Since: noon.Add(-time.Microsecond), Before: noon.Add(time.Microsecond)}, []string{"orders/A", "orders/B"}},
+			{"those with bodies", jobs.Filter{Bodies: true}, []string{"Products/ä\xff", "orders/A", "orders/B", "orders/C", "orders/D"}},
+			{"the first two done ones with bodies", jobs.Filter{State: jobs.Done, Bodies: true, Limit: 2}, []string{"orders/D"}},
+			{"all the new at once", jobs.Filter{Flow: "orders", SourceID: "gid\x001", Since: noon, Before: noon.Add(time.Hour), Bodies: true}, []string{"orders/A"}},
 		} {
 			var got []string
 			for _, r := range t.list(c.f) {
 				got = append(got, r.String())
-				if r.Body != nil {
-					t.Errorf("%s: row %s came with its body", c.name, r.RowID)
+				if want := `{"key":"` + r.Key + `"}`; !c.f.Bodies && r.Body != nil || c.f.Bodies && string(r.Body) != want {
+					t.Errorf("%s: row %s came with the body %s", c.name, r.RowID, r.Body)
 				}
 			}
 			t.same("the listing of "+c.name, got, c.want)

@@ -54,7 +54,7 @@ var rowSentences = []sentence{
 	{"integers keep all their 64 bits", func(t *engineTest) {
 		for i, n := range []int64{math.MaxInt64, math.MinInt64, 9007199254740993, -1} {
 			r := plain(fmt.Sprint("A-", i))
-			r.Generation, r.Attempt, r.AppliedGeneration = n, n, n
+			r.Generation, r.Attempt, r.AppliedGeneration, r.KeyEpoch = n, n, n, n
 			r.Desired = connectors.Stamp{Epoch: n, Version: n}
 			t.put(r)
 			t.same("the row", t.get(r.RowID)[r.RowID], r)
@@ -99,7 +99,7 @@ var rowSentences = []sentence{
 	{"keys and ids may hold any bytes", func(t *engineTest) {
 		for _, c := range oddTexts() {
 			r := plain(c.text)
-			r.SourceID, r.WaitEntity, r.WaitKey, r.RenamedFrom = c.text, "party", c.text, c.text
+			r.SourceID, r.Group, r.WaitEntity, r.WaitKey, r.RenamedFrom = c.text, c.text, "party", c.text, c.text
 			if len(c.text) < 300 {
 				r.Flow, r.Client, r.Entity, r.WaitEntity = c.text, c.text, c.text, c.text
 			}
@@ -113,7 +113,7 @@ var rowSentences = []sentence{
 			long := strings.Repeat(part, jobs.MaxID/len(stored.ID(part)))
 			write := func(s string) map[string]error {
 				r := plain(s)
-				r.SourceID, r.WaitEntity, r.WaitKey, r.RenamedFrom = s, "party", s, s
+				r.SourceID, r.Group, r.WaitEntity, r.WaitKey, r.RenamedFrom = s, s, "party", s, s
 				errs := map[string]error{}
 				for name, do := range map[string]func(context.Context, jobs.Tx) error{
 					"PutRows": func(ctx context.Context, tx jobs.Tx) error { return tx.PutRows(ctx, []jobs.Row{r}) },
@@ -128,6 +128,12 @@ var rowSentences = []sentence{
 					},
 					"AddRequests": func(ctx context.Context, tx jobs.Tx) error {
 						return tx.AddRequests(ctx, []jobs.Request{{Client: "shop", Flow: "orders", SourceID: s, Key: s, Kind: jobs.Refresh}})
+					},
+					"PutPins": func(ctx context.Context, tx jobs.Tx) error {
+						return tx.PutPins(ctx, []jobs.Pin{{RowID: rid(s), Operation: "create"}})
+					},
+					"PutGroups": func(ctx context.Context, tx jobs.Tx) error {
+						return tx.PutGroups(ctx, []jobs.Group{{Flow: "orders", Name: s, SentKey: s}})
 					},
 				} {
 					errs[name] = t.e.Update(t.Context(), func(tx jobs.Tx) error { return do(t.Context(), tx) })

@@ -195,6 +195,12 @@ var transactionSentences = []sentence{
 		}
 	}},
 	{"a View changes nothing", func(t *engineTest) {
+		// What there is to be changed.
+		t.put(full("seed"))
+		t.putPins(pin(rid("seed"), "create"))
+		t.addAttempts(jobs.Attempt{RowID: rid("seed"), At: noon})
+		t.take(erpLane, "d", "t-1", "", anHour)
+		t.addRun(jobs.Run{Kind: "x"})
 		for name, do := range map[string]func(context.Context, jobs.Tx) error{
 			"SaveFlow": func(ctx context.Context, tx jobs.Tx) error { return tx.SaveFlow(ctx, jobs.FlowState{Flow: "x"}) },
 			"PutSources": func(ctx context.Context, tx jobs.Tx) error {
@@ -206,6 +212,37 @@ var transactionSentences = []sentence{
 			"ReduceClaim": func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ReduceClaim(ctx, "c", "me", 1); return err },
 			"PutLinks":    func(ctx context.Context, tx jobs.Tx) error { return tx.PutLinks(ctx, "erp", []jobs.Link{{Link: "1"}}) },
 			"PutClient":   func(ctx context.Context, tx jobs.Tx) error { return tx.PutClient(ctx, jobs.ClientState{Client: "x"}) },
+			"Reshard":     func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Reshard(ctx, "erp", 64, 10); return err },
+			"DropBodies": func(ctx context.Context, tx jobs.Tx) error {
+				_, err := tx.DropBodies(ctx, []jobs.RowID{rid("seed")})
+				return err
+			},
+			"PutGroups": func(ctx context.Context, tx jobs.Tx) error {
+				return tx.PutGroups(ctx, []jobs.Group{{Flow: "x", Name: "g"}})
+			},
+			"PutPins":    func(ctx context.Context, tx jobs.Tx) error { return tx.PutPins(ctx, []jobs.Pin{pin(rid("seed"), "x")}) },
+			"DeletePins": func(ctx context.Context, tx jobs.Tx) error { return tx.DeletePins(ctx, []jobs.RowID{rid("seed")}) },
+			"PruneAttempts": func(ctx context.Context, tx jobs.Tx) error {
+				_, err := tx.PruneAttempts(ctx, noon.Add(anHour), 10)
+				return err
+			},
+			"DeleteAttempts": func(ctx context.Context, tx jobs.Tx) error { return tx.DeleteAttempts(ctx, []jobs.RowID{rid("seed")}) },
+			"TakeLease": func(ctx context.Context, tx jobs.Tx) error {
+				_, err := tx.TakeLease(ctx, jobs.Lease{LaneID: erpLane, Owner: "d", Token: "t-2"}, "t-1", anHour)
+				return err
+			},
+			"RenewLeases": func(ctx context.Context, tx jobs.Tx) error {
+				_, err := tx.RenewLeases(ctx, []string{"t-1"}, anHour)
+				return err
+			},
+			"FreeLease": func(ctx context.Context, tx jobs.Tx) error {
+				return tx.FreeLease(ctx, jobs.Fence{LaneID: erpLane, Token: "t-1"})
+			},
+			"PutDaemon":    func(ctx context.Context, tx jobs.Tx) error { return tx.PutDaemon(ctx, jobs.Daemon{Owner: "d"}, anHour) },
+			"DeleteDaemon": func(ctx context.Context, tx jobs.Tx) error { return tx.DeleteDaemon(ctx, "d") },
+			"AddRun":       func(ctx context.Context, tx jobs.Tx) error { _, err := tx.AddRun(ctx, jobs.Run{Kind: "x"}); return err },
+			"PutRun":       func(ctx context.Context, tx jobs.Tx) error { return tx.PutRun(ctx, jobs.Run{ID: 1}) },
+			"DeleteRuns":   func(ctx context.Context, tx jobs.Tx) error { return tx.DeleteRuns(ctx, []int64{1}) },
 		} {
 			if err := t.e.View(t.Context(), func(tx jobs.Tx) error { return do(t.Context(), tx) }); err == nil {
 				t.Errorf("%s succeeded in a View", name)
