@@ -16,6 +16,9 @@ type Client struct {
 	// Burst is how many calls may be made at once after a time of rest; at least 1.
 	Burst       int
 	Concurrency int
+	// Shards is into how many lanes what is written to the client is split, at least 1
+	// and at most Concurrency.
+	Shards int
 	// Timeout bounds one request.
 	Timeout time.Duration
 	// MaxPause bounds how long the server's answers can pause the client.
@@ -68,6 +71,8 @@ func (c *Client) Fields(s *field.Set) {
 		field.Default("1"), field.Range("1", "100000"), field.Group("Pace"), field.Advanced())
 	s.Int(&c.Concurrency, "concurrency", "How many calls may be under way at the same time.",
 		field.Default("4"), field.Range("1", "256"), field.Group("Pace"))
+	s.Int(&c.Shards, "shards", "Into how many parts what is written to the client is split, so that as many daemons on one PostgreSQL journal can share the work. Each gets its part of rate, burst and concurrency. "+
+		"Another number takes effect once every daemon is configured so.", field.Default("1"), field.Range("1", "64"), field.Group("Pace"), field.Advanced())
 	s.Duration(&c.Timeout, "timeout", "How long one request may take.",
 		field.Default("30s"), field.Range("100ms", "24h"), field.Group("Pace"))
 	s.Duration(&c.MaxPause, "max_pause", "The longest wait that an answer of the server (Retry-After and its like) can impose, on the client as a whole or on one record. A server that asks for more is called again after this time; the pause says what it asked for.",
@@ -94,6 +99,9 @@ func (c *Client) pick(name string) (field.Fielder, bool) {
 func (c *Client) Validate(r *field.Report) {
 	if r.Given("burst") && !r.Given("rate") {
 		r.At("burst").Errorf("without rate, burst has no meaning; give rate, or take burst out")
+	}
+	if c.Shards > c.Concurrency && !r.Failed("shards") && !r.Failed("concurrency") {
+		r.At("shards").Errorf("more parts (%d) than calls under way at the same time (concurrency, %d); raise concurrency, or split into fewer", c.Shards, c.Concurrency)
 	}
 	c.Retry.check(r.At("retry"), c.Timeout)
 }

@@ -28,9 +28,9 @@ func TestDefaultsOfAMinimalConfiguration(t *testing.T) {
 		Journal: Journal{SQLite: SQLite{Path: "./syncd.db"}, Postgres: Postgres{Port: 5432, Schema: "syncd"}},
 		Listen:  "127.0.0.1:9464", StateDir: ".", Log: Log{Level: "info", Format: "text"},
 		Clients: map[string]*Client{
-			"shop": {Name: "shop", Connector: "shop", Burst: 1, Concurrency: 4, Timeout: 30 * time.Second, MaxPause: 24 * time.Hour, Breaker: breaker, Retry: retry,
+			"shop": {Name: "shop", Connector: "shop", Burst: 1, Concurrency: 4, Shards: 1, Timeout: 30 * time.Second, MaxPause: 24 * time.Hour, Breaker: breaker, Retry: retry,
 				Settings: &shop{URL: "https://shop.test", Token: field.NewSecret("CANARY-token-1")}},
-			"erp": {Name: "erp", Connector: "erp", Burst: 1, Concurrency: 4, Timeout: 30 * time.Second, MaxPause: 24 * time.Hour, Breaker: breaker, Retry: retry,
+			"erp": {Name: "erp", Connector: "erp", Burst: 1, Concurrency: 4, Shards: 1, Timeout: 30 * time.Second, MaxPause: 24 * time.Hour, Breaker: breaker, Retry: retry,
 				Settings: &erp{Database: "erp"}},
 		},
 		Flows: map[string]*Flow{"orders": {

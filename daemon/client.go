@@ -39,8 +39,9 @@ type client struct {
 // credentials are being tried by one call.
 var errClosed = errors.New("the client may not be called now")
 
-// open opens a client as planned, with the pause that was stored for it.
-func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientState, baseDir string) (*client, error) {
+// open opens a client as planned, with the pause that was stored for it. Nothing is
+// sent through it unless hold is valid.
+func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stored []jobs.ClientState, baseDir string) (*client, error) {
 	c := &client{name: cp.Name, plan: cp, observer: d.opts.Observer, log: d.log.With("client", cp.Name), now: d.journal.Now, redact: d.opts.Redact}
 	gate, err := ratelimit.NewGate(cp.Name, cp.Gate, watched{d.journal, d.opts.Observer}, d.journal.Now, nil, d.log)
 	if err != nil {
@@ -68,7 +69,7 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, stored []jobs.ClientS
 			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
 		}
 	}
-	c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: gate, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
+	c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: leased{gate, cp.Name, hold, d.journal.Now}, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
 		Concurrency: cp.Concurrency, BaseDir: baseDir, Log: c.log, Now: d.journal.Now, UserAgent: d.opts.UserAgent})
 	if err != nil {
 		gate.Close()

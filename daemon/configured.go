@@ -27,6 +27,9 @@ func PlanOf(c *config.Config, now time.Time) (*Plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("flow %s: %w", name, err)
 		}
+		if cp := p.Clients[f.Client]; cp != nil {
+			f.Shards = cp.Shards
+		}
 		p.Flows[name] = f
 		// A probe may take as long as an attempt, which is several requests.
 		for _, c := range []string{f.Client, f.SourceClient} {
@@ -44,7 +47,7 @@ func clientPlan(c *config.Client) *ClientPlan {
 		g.Rate = c.Rate.PerSecond()
 	}
 	return &ClientPlan{
-		Name: c.Name, Settings: c.Settings, Gate: g, Concurrency: c.Concurrency, Timeout: c.Timeout,
+		Name: c.Name, Settings: c.Settings, Gate: g, Concurrency: c.Concurrency, Shards: c.Shards, Timeout: c.Timeout,
 		Breaker: breaker.Settings{Window: c.Breaker.Window, MinCalls: c.Breaker.MinCalls, Ratio: c.Breaker.Ratio, ConsecutiveFailures: c.Breaker.InRow, OpenFor: c.Breaker.OpenFor},
 	}
 }

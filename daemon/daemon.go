@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,6 +17,8 @@ type Options struct {
 	Observer Observer
 	// Grace is how long writes under way may go on after a stop; 0 means 30 s.
 	Grace time.Duration
+	// Terms are those of the leases; zero for the usual ones.
+	Terms jobs.Terms
 	// UserAgent names syncd and its version to the platforms.
 	UserAgent string
 	// Redact cuts secrets out of a text before it is stored: a platform may repeat in
@@ -51,21 +52,13 @@ func New(j *jobs.Journal, o Options) *Daemon {
 	if o.Redact == nil {
 		o.Redact = func(s string) string { return s }
 	}
+	if o.Terms == (jobs.Terms{}) {
+		o.Terms = jobs.DefaultTerms()
+	}
 	if o.Grace <= 0 {
 		o.Grace = 30 * time.Second
 	}
 	return &Daemon{journal: j, opts: o, log: o.Log, slice: slice, refused: map[string]bool{}}
-}
-
-// run is one plan being run.
-type run struct {
-	plan    *Plan
-	clients map[string]*client
-	pollers []*poller
-	lanes   []*lane
-	// soft ends pulling and claiming, hard ends writes under way.
-	soft, hard context.CancelFunc
-	wg         sync.WaitGroup
 }
 
 // Reload is a plan that takes the place of the one being run.
@@ -79,22 +72,38 @@ type Reload struct {
 // Run runs plan until ctx ends, then lets writes under way finish for the
 // grace time, unless ctx ends with jobs.ErrLost as its cause. Plans that come through
 // reload take its place one after another: what is under way ends under the old
-// plan, new work begins under the new one.
+// plan, new work begins under the new one. Other daemons may run the same plan on
+// the same journal; each runs the lanes of which it has the lease.
 func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan Reload) error {
+	defer d.part()
+	renewing, stopped := make(chan struct{}), make(chan struct{})
+	defer func() {
+		close(renewing)
+		<-stopped
+	}()
+	go func() {
+		d.renew(renewing)
+		close(stopped)
+	}()
 	r, err := d.start(ctx, plan)
 	if err != nil {
 		return err
 	}
+	look := time.NewTimer(surveyEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), jobs.ErrLost) {
-				r.hard() // nothing may be sent any more, and no outcome be stored
+				r.cut() // nothing may be sent any more, and no outcome be stored
 			}
-			d.stop(r)
+			d.leave(ctx)
+			d.stop(r, true)
 			return nil
+		case <-look.C:
+			look.Reset(d.tend(ctx, r))
 		case next := <-reload:
-			d.stop(r)
+			d.stop(r, false)
 			r, err = d.start(ctx, next.Plan)
 			if next.Done != nil {
 				next.Done <- err
@@ -112,131 +121,6 @@ func (d *Daemon) Run(ctx context.Context, plan *Plan, reload <-chan Reload) erro
 	}
 }
 
-// start opens every client, takes back what an ended daemon left under way,
-// and sets lanes and pollers going.
-func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
-	// Writes under way outlive ctx by the grace time.
-	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
-	soft, endSoft := context.WithCancel(ctx)
-	r := &run{plan: plan, clients: map[string]*client{}, soft: endSoft, hard: endHard}
-	fail := func(err error) (*run, error) {
-		endSoft()
-		endHard()
-		r.close(d.log)
-		return nil, err
-	}
-	stored, err := d.journal.Clients(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	for name, cp := range plan.Clients {
-		c, err := d.open(hard, cp, stored, plan.BaseDir)
-		if err != nil {
-			return fail(fmt.Errorf("open client %s: %w", name, err))
-		}
-		r.clients[name] = c
-	}
-	for name := range r.clients {
-		lost, err := d.journal.Recover(ctx, name, plan.targets(name))
-		if err != nil {
-			return fail(err)
-		}
-		if lost > 0 {
-			d.log.Warn("found writes that an ended daemon left in doubt", "client", name, "jobs", lost)
-		}
-	}
-	accepted, err := d.journal.Bind(ctx, plan.JobFlows())
-	if err != nil {
-		return fail(err)
-	}
-	for _, c := range accepted {
-		for _, f := range c.Differences {
-			d.log.Warn("the flow was changed, and the change is accepted", "flow", c.Flow, "field", f.Field, "was", f.Was, "is", f.Is)
-		}
-	}
-	for name, c := range r.clients {
-		flows := plan.targets(name)
-		if len(flows) == 0 {
-			continue
-		}
-		l, err := newLane(d, c, plan, flows)
-		if err != nil {
-			return fail(err)
-		}
-		r.lanes = append(r.lanes, l)
-	}
-	wake := func(target string) {
-		for _, l := range r.lanes {
-			if l.client.name == target {
-				l.wake()
-			}
-		}
-	}
-	for name, c := range r.clients {
-		fs := plan.sources(name)
-		repeats := map[string]*repeat{}
-		for _, f := range fs {
-			repeats[f.Name] = &repeat{}
-			r.pollers = append(r.pollers, newPoller(d, c, f, repeats[f.Name], wake))
-		}
-		if len(fs) > 0 {
-			r.goes(func() { d.serveRequests(soft, c, plan, repeats, wake) })
-		}
-	}
-	for _, l := range r.lanes {
-		r.goes(func() { l.run(soft, hard) })
-	}
-	for _, p := range r.pollers {
-		r.goes(func() { p.run(soft, hard) })
-	}
-	d.mu.Lock()
-	d.current = r
-	d.mu.Unlock()
-	return r, nil
-}
-
-func (r *run) goes(f func()) {
-	r.wg.Add(1)
-	go func() {
-		defer r.wg.Done()
-		f()
-	}()
-}
-
-// stop ends a run: no new pulls and claims, writes under way finish within the
-// grace time and are cut off after it.
-func (d *Daemon) stop(r *run) {
-	r.soft()
-	done := make(chan struct{})
-	go func() {
-		r.wg.Wait()
-		close(done)
-	}()
-	t := time.NewTimer(d.opts.Grace)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-		d.log.Warn("writes under way did not finish in time and are cut off; they are found out about at the next start", "grace", d.opts.Grace)
-		r.hard()
-		<-done
-	}
-	r.hard()
-	r.close(d.log)
-	d.mu.Lock()
-	d.current = nil
-	d.mu.Unlock()
-}
-
-func (r *run) close(log *slog.Logger) {
-	for _, c := range r.clients {
-		c.gate.Close()
-		if err := c.instance.Close(); err != nil && !errors.Is(err, context.Canceled) {
-			log.Warn("closing a client failed", "client", c.name, "error", err)
-		}
-	}
-}
-
 // Clients tells the state of every client's gate and breaker, for status and metrics.
 func (d *Daemon) Clients() []ClientStatus {
 	d.mu.Lock()
@@ -245,9 +129,9 @@ func (d *Daemon) Clients() []ClientStatus {
 	if r == nil {
 		return nil
 	}
-	out := make([]ClientStatus, 0, len(r.clients))
-	for _, c := range r.clients {
-		out = append(out, c.status(d.journal.Now()))
+	var out []ClientStatus
+	for _, t := range r.all() {
+		out = append(out, t.client.status(d.journal.Now()))
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 // is open, applies them in units, and has their outcomes committed in groups.
 type lane struct {
 	d       *Daemon
+	id      jobs.LaneID
 	client  *client
 	flows   map[string]*jobs.Flow
 	doers   map[string]*upsert.Strategy
@@ -39,8 +40,8 @@ type lane struct {
 // mostClaimed bounds the jobs of one claim, and so what is in doubt after a crash.
 const mostClaimed = 1000
 
-func newLane(d *Daemon, c *client, plan *Plan, flows map[string]*jobs.Flow) (*lane, error) {
-	l := &lane{d: d, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, log: c.log,
+func newLane(d *Daemon, c *client, id jobs.LaneID, flows map[string]*jobs.Flow) (*lane, error) {
+	l := &lane{d: d, id: id, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, log: c.log,
 		woken: make(chan struct{}, 1), slots: make(chan struct{}, max(c.plan.Concurrency, 1)),
 		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, lookups: newLookups()}
 	if c.target == nil {
@@ -111,7 +112,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if probing || l.client.breaker.State().State != breaker.Closed {
 		limit = 1 // a probe
 	}
-	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.client.name, Limit: limit, Flows: l.flows,
+	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.id.Client, Shard: l.id.Shard, Limit: limit, Flows: l.flows,
 		Busy: l.busy, InFlight: l.underWay()})
 	if err != nil {
 		l.unsure = append(l.unsure, got.ID)
@@ -146,7 +147,7 @@ func (l *lane) recover(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recoverTime)
 	defer cancel()
-	if _, err := l.d.journal.RecoverOwn(ctx, l.client.name, l.flows, l.unsure...); err != nil {
+	if _, err := l.d.journal.RecoverOwn(ctx, l.id, l.flows, l.unsure...); err != nil {
 		l.log.Error("taking back unconfirmed claims failed; nothing is claimed before that", "error", err)
 		return false
 	}
@@ -186,7 +187,7 @@ func (l *lane) thin(soft context.Context) bool {
 // untilDue is how long the lane may rest: until the next due job, at most a
 // second, because the command line may have made one due.
 func (l *lane) untilDue(ctx context.Context) time.Duration {
-	next, err := l.d.journal.NextDue(ctx, jobs.LaneID{Client: l.client.name})
+	next, err := l.d.journal.NextDue(ctx, l.id)
 	if err != nil || next.IsZero() {
 		return time.Second
 	}

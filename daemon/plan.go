@@ -28,6 +28,8 @@ type ClientPlan struct {
 	Breaker     breaker.Settings
 	Concurrency int
 	Timeout     time.Duration
+	// Shards is in how many lanes the client is written to; 0 and 1 mean one.
+	Shards int
 }
 
 // FlowPlan is one flow: the journal's rules for it, and how its stream is read.
@@ -65,6 +67,22 @@ func (p *Plan) sources(client string) []*FlowPlan {
 		}
 		return 1
 	})
+	return out
+}
+
+// Lanes names the lanes of the plan, in their order.
+func (p *Plan) Lanes() []jobs.LaneID {
+	var out []jobs.LaneID
+	for name, c := range p.Clients {
+		out = append(out, jobs.LaneID{Client: name})
+		if len(p.targets(name)) == 0 {
+			continue
+		}
+		for n := 1; n < c.Shards; n++ {
+			out = append(out, jobs.LaneID{Client: name, Shard: n})
+		}
+	}
+	slices.SortFunc(out, compareLanes)
 	return out
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -84,6 +85,10 @@ func (s *settler) commit(hard context.Context, group []jobs.Settlement) {
 		out, err := s.store(ctx, group)
 		if err == nil {
 			s.tell(group, out)
+			return
+		}
+		if errors.Is(err, jobs.ErrFenced) {
+			s.log.Warn("outcomes came after the client was another daemon's; they are found out about there", "jobs", len(group))
 			return
 		}
 		s.log.Error("storing outcomes failed; tried again", "jobs", len(group), "error", err)

@@ -93,10 +93,7 @@ func (a *Admitted) Add(o Admitted) {
 // longer maps to as gone, the cursor moved; all of it or nothing.
 func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 	var sum Admitted
-	err := j.engine.Update(ctx, func(tx Tx) error {
-		if _, err := j.fence(ctx, tx, LaneID{Client: ad.Flow.SourceClient}); err != nil {
-			return err
-		}
+	err := j.under(ctx, LaneID{Client: ad.Flow.SourceClient}, func(tx Tx, _ string) error {
 		fs, err := tx.LockFlow(ctx, ad.Flow.Name)
 		if err != nil {
 			return err
@@ -222,11 +219,13 @@ func (a *admission) store() error {
 	// Ids are put in order and not rows: a row is some 600 bytes to move.
 	put := make([]Row, 0, len(a.puts))
 	for _, k := range slices.Sorted(maps.Keys(a.puts)) {
+		a.rows[k].Shard = ShardOf(a.rows[k].EntityKey(), a.flow.Shards)
 		put = append(put, *a.rows[k])
 	}
 	var patch []Row
 	for _, k := range slices.Sorted(maps.Keys(a.patches)) {
 		if !a.puts[k] {
+			a.rows[k].Shard = ShardOf(a.rows[k].EntityKey(), a.flow.Shards)
 			patch = append(patch, *a.rows[k])
 		}
 	}

@@ -114,6 +114,23 @@ type Change struct {
 // ChangedError says that flows are not as their records were made.
 type ChangedError struct{ Changes []Change }
 
+// OthersError says that a change of flows cannot be accepted while other daemons
+// run them as they were.
+type OthersError struct {
+	Changes []Change
+	// Other is one of those daemons.
+	Other Daemon
+}
+
+func (e *OthersError) Error() string {
+	var flows []string
+	for _, c := range e.Changes {
+		flows = append(flows, c.Flow)
+	}
+	return fmt.Sprintf("the change of flow %s is accepted only while no other daemon runs, and process %d on %s does, at least until %s; stop it first, and start it with this configuration afterwards",
+		strings.Join(flows, ", "), e.Other.Process.PID, e.Other.Process.Host, stampText(e.Other.Until))
+}
+
 func (e *ChangedError) Error() string {
 	var b strings.Builder
 	for i, c := range e.Changes {
@@ -158,6 +175,9 @@ func (j *Journal) Bind(ctx context.Context, flows map[string]*Flow) (accepted []
 		if refused := slices.DeleteFunc(slices.Clone(b.changes), func(c Change) bool { return c.Accepted }); len(refused) > 0 {
 			return &ChangedError{refused}
 		}
+		if err := j.onlyOne(ctx, tx, b.changes); err != nil {
+			return err
+		}
 		for _, name := range b.fresh {
 			text, err := json.Marshal(flows[name].Binding())
 			if err != nil {
@@ -171,10 +191,33 @@ func (j *Journal) Bind(ctx context.Context, flows map[string]*Flow) (accepted []
 		return nil
 	})
 	var ce *ChangedError
-	if errors.As(err, &ce) {
+	var oe *OthersError
+	switch {
+	case errors.As(err, &ce):
 		return nil, ce
+	case errors.As(err, &oe):
+		return nil, oe
 	}
 	return accepted, wrap(err, "tie the flows to their records")
+}
+
+// onlyOne refuses changes while another daemon runs.
+func (j *Journal) onlyOne(ctx context.Context, tx Tx, changes []Change) error {
+	me := j.Me()
+	if len(changes) == 0 || me.Owner == "" || j.Alone() {
+		return nil
+	}
+	ms, err := tx.Daemons(ctx)
+	if err != nil {
+		return err
+	}
+	s := Survey{Daemons: ms}
+	for _, m := range s.Living(me.Process) {
+		if m.Owner != me.Owner {
+			return &OthersError{changes, m}
+		}
+	}
+	return nil
 }
 
 // bindingOf names the fact under which the binding of a flow is kept.

@@ -44,12 +44,8 @@ type Claimed struct {
 func (j *Journal) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var out Claimed
 	id := rand.Text()
-	err := j.engine.Update(ctx, func(tx Tx) error {
+	err := j.under(ctx, LaneID{r.Client, r.Shard}, func(tx Tx, owner string) error {
 		out = Claimed{ID: id}
-		owner, err := j.fence(ctx, tx, LaneID{r.Client, r.Shard})
-		if err != nil {
-			return err
-		}
 		c := &claiming{ctx: ctx, tx: tx, req: r, now: j.Now(), id: id, taken: map[EntityKey]bool{}}
 		if err := c.look(&out); err != nil {
 			return err
@@ -278,12 +274,8 @@ func (c *claiming) shareDoubt(js []*Job) error {
 // is under way.
 func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Flow) (int, error) {
 	lost := 0
-	err := j.engine.Update(ctx, func(tx Tx) error {
+	err := j.under(ctx, lane, func(tx Tx, owner string) error {
 		lost = 0
-		owner, err := j.fence(ctx, tx, lane)
-		if err != nil {
-			return err
-		}
 		cs, err := tx.Claims(ctx, lane.Client)
 		if err != nil {
 			return err
@@ -310,12 +302,8 @@ func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Fl
 // the next Claim, which could name the same attempts once more.
 func (j *Journal) RecoverOwn(ctx context.Context, lane LaneID, flows map[string]*Flow, only ...string) (int, error) {
 	n := 0
-	err := j.engine.Update(ctx, func(tx Tx) error {
+	err := j.under(ctx, lane, func(tx Tx, owner string) error {
 		n = 0
-		owner, err := j.fence(ctx, tx, lane)
-		if err != nil {
-			return err
-		}
 		cs, err := tx.Claims(ctx, lane.Client)
 		if err != nil {
 			return err

@@ -15,7 +15,9 @@ type Flow struct {
 	SourceIDs, Versions string
 	// Client and Entity are where it writes.
 	Client, Entity string
-	Strategy       connectors.Strategy
+	// Shards is into how many lanes Client is split; 0 and 1 mean one.
+	Shards   int
+	Strategy connectors.Strategy
 	// KeyField is where in the target the key stands: StrategyInfo.KeyField.
 	KeyField string
 	// Key is the expression that gives a record its key, KeyConstants are the flow's

@@ -1,10 +1,12 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -119,19 +121,20 @@ func (s *Survey) Living(me process.ID) []Daemon {
 	return out
 }
 
-// Free reports whether a lane may be taken, as far as the process me can tell, and
-// the token that its lease has now.
-func (s *Survey) Free(lane LaneID, me process.ID) (was string, free bool) {
+// Free reports whether a lane may be taken, as far as the daemon me can tell that
+// does not hold it, and the token that its lease has now. alone says that no other
+// daemon can have the journal.
+func (s *Survey) Free(lane LaneID, me Daemon, alone bool) (was string, free bool) {
 	i := slices.IndexFunc(s.Leases, func(l Lease) bool { return l.LaneID == lane })
 	if i < 0 {
 		return "", true
 	}
 	l := &s.Leases[i]
-	if l.Token == "" || l.Lapsed {
+	if l.Token == "" || l.Lapsed || alone || l.Owner == me.Owner {
 		return l.Token, true
 	}
 	m := slices.IndexFunc(s.Daemons, func(m Daemon) bool { return m.Owner == l.Owner })
-	return l.Token, m >= 0 && s.Daemons[m].Process.Ended(me)
+	return l.Token, m >= 0 && s.Daemons[m].Process.Ended(me.Process)
 }
 
 // holds are the leases of this daemon.
@@ -146,7 +149,8 @@ type holds struct {
 // alone is an engine that no second daemon can open: its leases need no renewing.
 type alone interface{ Alone() bool }
 
-func (j *Journal) endless() bool {
+// Alone reports whether no other daemon can have the journal while this one has it.
+func (j *Journal) Alone() bool {
 	a, ok := j.engine.(alone)
 	return ok && a.Alone()
 }
@@ -186,11 +190,22 @@ func (j *Journal) Part(ctx context.Context) error {
 	return wrap(err, "leave the daemons of the journal")
 }
 
-// Process is that of this daemon.
-func (j *Journal) Process() process.ID {
+// Me is this daemon as the others see it.
+func (j *Journal) Me() Daemon {
 	j.holds.mu.Lock()
 	defer j.holds.mu.Unlock()
-	return j.holds.me.Process
+	return j.holds.me
+}
+
+// Holds are the leases of this daemon, by lane.
+func (j *Journal) Holds() []*Hold {
+	j.holds.mu.Lock()
+	defer j.holds.mu.Unlock()
+	out := slices.Collect(maps.Values(j.holds.of))
+	slices.SortFunc(out, func(a, b *Hold) int {
+		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Shard, b.Shard))
+	})
+	return out
 }
 
 // Survey reads who runs what.
@@ -229,7 +244,7 @@ func (j *Journal) Take(ctx context.Context, lane LaneID, was string) (*Hold, err
 		return nil, nil
 	}
 	h.Since = begun
-	if !j.endless() {
+	if !j.Alone() {
 		// Counted from before the statement by this process's own clock: the journal's
 		// begins later, so that it ends later too.
 		h.until = begun.Add(j.holds.terms.For - j.holds.terms.Margin)
@@ -274,7 +289,7 @@ func (j *Journal) Renew(ctx context.Context) error {
 		switch {
 		case slices.Contains(lost, t):
 			j.drop(h)
-		case !j.endless():
+		case !j.Alone():
 			h.trust(begun.Add(j.holds.terms.For - j.holds.terms.Margin))
 		}
 	}
@@ -311,6 +326,27 @@ func (j *Journal) fence(ctx context.Context, tx Tx, lane LaneID) (owner string, 
 		return "", fmt.Errorf("%w: client %s", ErrFenced, lane)
 	}
 	return h.Token, tx.Fence(ctx, Fence{lane, h.Token})
+}
+
+// under runs fn in a transaction that writes under the lease of a lane. One that is
+// not this daemon's any more ends.
+func (j *Journal) under(ctx context.Context, lane LaneID, fn func(tx Tx, owner string) error) error {
+	var token string
+	err := j.engine.Update(ctx, func(tx Tx) (err error) {
+		if token, err = j.fence(ctx, tx, lane); err != nil {
+			return err
+		}
+		return fn(tx, token)
+	})
+	if errors.Is(err, ErrFenced) {
+		j.holds.mu.Lock()
+		h := j.holds.of[lane]
+		j.holds.mu.Unlock()
+		if h != nil && h.Token == token {
+			j.drop(h)
+		}
+	}
+	return err
 }
 
 // fenceAny has a transaction write under the lease of one of a client's lanes.

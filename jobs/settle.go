@@ -47,13 +47,9 @@ func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([
 	if len(ss) == 0 {
 		return nil, nil
 	}
-	err := j.engine.Update(ctx, func(tx Tx) error {
+	err := j.under(ctx, LaneID{client, ss[0].Job.Shard}, func(tx Tx, owner string) error {
 		out = out[:0]
 		now := j.Now()
-		owner, err := j.fence(ctx, tx, LaneID{client, ss[0].Job.Shard})
-		if err != nil {
-			return err
-		}
 		byID, err := rowsOf(ctx, tx, ss)
 		if err != nil {
 			return err

@@ -1,6 +1,12 @@
 package jobs
 
-import "hash/fnv"
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+)
 
 // MostShards bounds the shards of a client.
 const MostShards = 64
@@ -16,4 +22,106 @@ func ShardOf(k EntityKey, shards int) int {
 	h.Write([]byte{0})
 	h.Write([]byte(k.Key))
 	return int(h.Sum32() % uint32(shards))
+}
+
+// shardsOf names the fact that says into how many shards the rows of a client are split.
+func shardsOf(client string) string { return "shards/" + client }
+
+// Sharded returns into how many shards the ready rows of a client are split.
+func (j *Journal) Sharded(ctx context.Context, client string) (n int, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		n, err = sharded(ctx, tx, client)
+		return err
+	})
+	return n, wrap(err, "read into how many shards client %s is split", client)
+}
+
+func sharded(ctx context.Context, tx Tx, client string) (int, error) {
+	meta, err := tx.Meta(ctx)
+	if err != nil {
+		return 0, err
+	}
+	text, ok := meta[shardsOf(client)]
+	if !ok {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is no number of shards", text)
+	}
+	return n, nil
+}
+
+// reshardStep bounds the rows that one transaction moves to another shard.
+const reshardStep = 1000
+
+// ReshardError says that a client cannot be split anew yet.
+type ReshardError struct {
+	Client   string
+	Has, Get int
+	// Why names what it waits for.
+	Why string
+}
+
+func (e *ReshardError) Error() string {
+	return fmt.Sprintf("client %s is split into %d shards and is to be split into %d; that waits until %s", e.Client, e.Has, e.Get, e.Why)
+}
+
+// Reshard splits the rows of a client into another number of shards, if it has
+// another one. This daemon must have the client's shard 0, run none of the client's
+// lanes, and nobody may have another of them or be configured otherwise: until that
+// is so it returns a *ReshardError.
+func (j *Journal) Reshard(ctx context.Context, client string, shards int) error {
+	shards = max(shards, 1)
+	has, err := j.Sharded(ctx, client)
+	if err != nil || has == shards {
+		return err
+	}
+	s, err := j.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	if why := j.keepsShards(&s, client, shards); why != "" {
+		return &ReshardError{client, has, shards, why}
+	}
+	for n := reshardStep; n > 0; {
+		err := j.under(ctx, LaneID{Client: client}, func(tx Tx, _ string) (err error) {
+			if n, err = tx.Reshard(ctx, client, shards, reshardStep); err != nil || n > 0 {
+				return err
+			}
+			return tx.PutMeta(ctx, shardsOf(client), strconv.Itoa(shards))
+		})
+		if err != nil {
+			return wrap(err, "split client %s into %d shards", client, shards)
+		}
+	}
+	return nil
+}
+
+// keepsShards says what a split of a client into so many shards waits for.
+func (j *Journal) keepsShards(s *Survey, client string, shards int) string {
+	me := j.Me()
+	for _, l := range s.Leases {
+		if l.Client != client || l.Shard == 0 || l.Owner == me.Owner {
+			continue
+		}
+		if _, free := s.Free(l.LaneID, me, j.Alone()); !free {
+			return "another daemon has given lane " + l.String() + " back"
+		}
+	}
+	for _, m := range s.Living(me.Process) {
+		n := 0
+		for _, l := range m.Lanes {
+			if l.Client == client {
+				n++
+			}
+		}
+		if n > 0 && n != shards && m.Owner != me.Owner && !j.Alone() {
+			return fmt.Sprintf("the daemon with process %d on %s is configured so too", m.Process.PID, m.Process.Host)
+		}
+	}
+	if !slices.ContainsFunc(j.Holds(), func(h *Hold) bool { return h.LaneID == LaneID{Client: client} }) {
+		return "this daemon has its first lane"
+	}
+	return ""
 }

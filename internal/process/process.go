@@ -19,7 +19,7 @@ type ID struct {
 	// PIDSpace is the name space in which PID means something: containers have their
 	// own, and each has a process 1. "" when it cannot be read.
 	PIDSpace string `json:"pid_space,omitempty"`
-	PID   int64  `json:"pid"`
+	PID      int64  `json:"pid"`
 	// Started is the process's start in clock ticks since the machine's; 0 when it
 	// cannot be read. It tells a process from a later one of the same number.
 	Started int64 `json:"started,omitempty"`

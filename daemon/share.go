@@ -1,0 +1,132 @@
+package daemon
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"syncd/jobs"
+)
+
+// sharing is what decides which daemon runs which lane: everybody looks at the same
+// rows and decides for itself, and a lane changes hands by giving and taking alone.
+type sharing struct {
+	me     jobs.Daemon
+	survey jobs.Survey
+	// endless: nobody else can have the journal.
+	endless bool
+	// held are the lanes of this daemon, with how long it has had each.
+	held map[jobs.LaneID]time.Duration
+	// refused are lanes that this daemon cannot run for now.
+	refused map[jobs.LaneID]bool
+	// idle is how long each lane has been seen free by this daemon.
+	idle map[jobs.LaneID]time.Duration
+}
+
+const (
+	// holdAtLeast is how long a lane is kept before it is given to another daemon for
+	// the sake of an even share, so that lanes do not wander while daemons come and go.
+	holdAtLeast = 15 * time.Second
+	// leftOver is how long a lane is left to daemons that have less, before anybody
+	// takes it.
+	leftOver = 3 * time.Second
+)
+
+// offer is a lane that may be taken, and the token that its lease has.
+type offer struct {
+	jobs.LaneID
+	was string
+}
+
+// decide names the lanes to take, and those to give back, at most one of which is
+// given at a time.
+func (s *sharing) decide() (take []offer, give []jobs.LaneID) {
+	if s.me.Leaving {
+		return nil, nil
+	}
+	others := s.others()
+	var free []offer
+	for _, l := range s.me.Lanes {
+		if _, have := s.held[l]; have || s.refused[l] {
+			continue
+		}
+		if was, ok := s.free(l); ok {
+			free = append(free, offer{l, was})
+		}
+	}
+	room := s.fair(others) - len(s.held)
+	for _, o := range free {
+		if room > 0 || s.idle[o.LaneID] >= leftOver || !wanted(o.LaneID, others) {
+			take = append(take, o)
+			room--
+		}
+	}
+	if len(take) == 0 {
+		give = s.surplus(others)
+	}
+	return take, give
+}
+
+// free reports whether a lane may be taken, and the token that its lease has.
+func (s *sharing) free(l jobs.LaneID) (was string, ok bool) {
+	return s.survey.Free(l, s.me, s.endless)
+}
+
+// soon reports whether a lane is about to change hands.
+func (s *sharing) soon() bool {
+	return len(s.idle) > 0 || slices.ContainsFunc(s.survey.Living(s.me.Process), func(m jobs.Daemon) bool {
+		return m.Leaving && m.Owner != s.me.Owner
+	})
+}
+
+// others are the other daemons that live and stay.
+func (s *sharing) others() []jobs.Daemon {
+	out := s.survey.Living(s.me.Process)
+	return slices.DeleteFunc(out, func(m jobs.Daemon) bool { return m.Owner == s.me.Owner || m.Leaving })
+}
+
+// wanted reports whether one of the daemons could run the lane.
+func wanted(l jobs.LaneID, by []jobs.Daemon) bool {
+	return slices.ContainsFunc(by, func(m jobs.Daemon) bool { return slices.Contains(m.Lanes, l) })
+}
+
+// fair is the largest number of lanes that this daemon should have: an even part,
+// rounded up, of all that it could run.
+func (s *sharing) fair(others []jobs.Daemon) int {
+	n := 1
+	for _, m := range others {
+		if slices.ContainsFunc(m.Lanes, func(l jobs.LaneID) bool { return slices.Contains(s.me.Lanes, l) }) {
+			n++
+		}
+	}
+	return (len(s.me.Lanes) + n - 1) / n
+}
+
+// surplus is the lane to give to a daemon that has fewer, by two at least: the one
+// that was taken last.
+func (s *sharing) surplus(others []jobs.Daemon) []jobs.LaneID {
+	has := map[string]int{}
+	for _, l := range s.survey.Leases {
+		if l.Token != "" && !l.Lapsed {
+			has[l.Owner]++
+		}
+	}
+	var best *jobs.LaneID
+	for l, since := range s.held {
+		poorer := func(m jobs.Daemon) bool { return slices.Contains(m.Lanes, l) && has[m.Owner]+2 <= len(s.held) }
+		if since < holdAtLeast || !slices.ContainsFunc(others, poorer) {
+			continue
+		}
+		if best == nil || since < s.held[*best] || since == s.held[*best] && compareLanes(l, *best) < 0 {
+			best = &l
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return []jobs.LaneID{*best}
+}
+
+func compareLanes(a, b jobs.LaneID) int {
+	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Shard, b.Shard))
+}

@@ -1,0 +1,196 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"syncd/connectors/httpx"
+	"syncd/jobs"
+	"syncd/ratelimit"
+)
+
+// tenure is the time for which this daemon runs a lane: from when it has the lease
+// until nothing of it is under way any more.
+type tenure struct {
+	d      *Daemon
+	hold   *jobs.Hold
+	client *client
+	lane   *lane // nil for a client that nothing is written to
+	// soft ends pulling and claiming, hard ends writes under way.
+	soft, hard context.CancelFunc
+	wg         sync.WaitGroup
+	done       chan struct{} // closed when the tenure is over
+	// heeded is the newest pause stored by others that the gate knows of.
+	heeded time.Time
+}
+
+// begin sets a lane and the pollers of its client going, under a lease whose
+// earlier owner left nothing unsettled.
+func (d *Daemon) begin(ctx context.Context, r *run, h *jobs.Hold) (*tenure, error) {
+	cp := r.plan.Clients[h.Client]
+	if cp == nil {
+		return nil, fmt.Errorf("client %s is not in the configuration", h.Client)
+	}
+	// Writes under way outlive ctx by the grace time.
+	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
+	soft, endSoft := context.WithCancel(ctx)
+	t := &tenure{d: d, hold: h, soft: endSoft, hard: endHard, done: make(chan struct{})}
+	fail := func(err error) (*tenure, error) {
+		endSoft()
+		endHard()
+		t.close()
+		return nil, err
+	}
+	stored, err := d.journal.Clients(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	for _, s := range stored {
+		if s.Client == h.Client {
+			t.heeded = s.SeenAt
+		}
+	}
+	if t.client, err = d.open(hard, cp.shard(h), h, stored, r.plan.BaseDir); err != nil {
+		return fail(fmt.Errorf("open client %s: %w", h.Client, err))
+	}
+	if flows := r.plan.targets(h.Client); len(flows) > 0 {
+		if t.lane, err = newLane(d, t.client, h.LaneID, flows); err != nil {
+			return fail(err)
+		}
+		t.goes(func() { t.lane.run(soft, hard) })
+	}
+	if h.Shard == 0 {
+		t.read(soft, hard, r)
+	}
+	return t, nil
+}
+
+// read sets the client's pollers going, and what answers requests to it.
+func (t *tenure) read(soft, hard context.Context, r *run) {
+	fs := r.plan.sources(t.client.name)
+	repeats := map[string]*repeat{}
+	for _, f := range fs {
+		repeats[f.Name] = &repeat{}
+		p := newPoller(t.d, t.client, f, repeats[f.Name], r.wake)
+		t.goes(func() { p.run(soft, hard) })
+	}
+	if len(fs) > 0 {
+		t.goes(func() { t.d.serveRequests(soft, t.client, r.plan, repeats, r.wake) })
+	}
+}
+
+func (t *tenure) goes(f func()) {
+	t.wg.Add(1)
+	go func() {
+		defer t.wg.Done()
+		f()
+	}()
+}
+
+// watch ends everything at once when the lease is not this daemon's any more.
+func (t *tenure) watch() {
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		<-t.done
+		stop()
+	}()
+	t.hold.Watch(ctx, func() {
+		t.d.log.Error("the lease of a client could not be renewed in time; its writes under way are cut off and are found out about by its next owner", "client", t.hold.LaneID.String())
+		t.hard()
+		t.soft()
+	})
+}
+
+// end ends the tenure: no new pulls and claims, writes under way finish within
+// the grace time and are cut off after it.
+func (t *tenure) end() {
+	t.soft()
+	done := make(chan struct{})
+	go func() {
+		t.wg.Wait()
+		close(done)
+	}()
+	grace := time.NewTimer(t.d.opts.Grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		t.d.log.Warn("writes under way did not finish in time and are cut off; they are found out about before anything is sent again", "client", t.hold.LaneID.String(), "grace", t.d.opts.Grace)
+		t.hard()
+		<-done
+	}
+	t.hard()
+	t.close()
+	close(t.done)
+}
+
+func (t *tenure) close() {
+	if t.client == nil {
+		return
+	}
+	t.client.gate.Close()
+	if err := t.client.instance.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		t.d.log.Warn("closing a client failed", "client", t.client.name, "error", err)
+	}
+}
+
+// heed takes over a pause that somebody else stored for the client: another of its
+// lanes, or a person.
+func (t *tenure) heed(s jobs.ClientState, me string) {
+	if s.Owner == me || !s.SeenAt.After(t.heeded) {
+		return
+	}
+	t.heeded = s.SeenAt
+	if s.Reason == ratelimit.ReasonBreaker {
+		return // each lane has its own
+	}
+	t.client.gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
+}
+
+// shard is the part of a client that one of its lanes may use.
+func (c *ClientPlan) shard(h *jobs.Hold) *ClientPlan {
+	if c.Shards <= 1 {
+		return c
+	}
+	part := *c
+	part.Gate.Rate = c.Gate.Rate / float64(c.Shards)
+	part.Gate.Burst = share(c.Gate.Burst, c.Shards, h.Shard)
+	part.Concurrency = max(1, share(c.Concurrency, c.Shards, h.Shard))
+	return &part
+}
+
+// share is what the i-th of n gets of a whole.
+func share(whole, n, i int) int {
+	part := whole / n
+	if i < whole%n {
+		part++
+	}
+	return part
+}
+
+// leased is a client's gate that lets nothing out once the lane may be another
+// daemon's.
+type leased struct {
+	httpx.Gate
+	client string
+	hold   *jobs.Hold
+	now    func() time.Time
+}
+
+// Wait implements httpx.Gate. The lease is looked at last, as close to the first
+// byte as can be.
+func (g leased) Wait(ctx context.Context) error {
+	if err := g.Gate.Wait(ctx); err != nil {
+		return err
+	}
+	if g.hold.Valid() {
+		return nil
+	}
+	return &ratelimit.PausedError{Client: g.client, Pause: ratelimit.Pause{Until: g.now(), Reason: reasonLease, Evidence: "the lease of its lane is over"}}
+}
+
+// reasonLease is why a lane sends nothing that it has begun.
+const reasonLease = "lease"
