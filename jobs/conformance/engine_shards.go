@@ -55,7 +55,7 @@ var shardSentences = []sentence{
 		t.update(func(ctx context.Context, tx jobs.Tx) error { return tx.PatchRows(ctx, []jobs.Row{a}) })
 		b.Shard = 5
 		t.put(b)
-		t.same("what is due where they were", t.due(jobs.LaneID{Client: "erp"}), nil)
+		t.same("what is due where they were", t.due(jobs.LaneID{Client: "erp"}), []string(nil))
 		t.same("what is due where they are", t.due(jobs.LaneID{Client: "erp", Shard: 5}), []string{"A", "B"})
 	}},
 	{"waking reaches the rows of all shards", func(t *engineTest) {

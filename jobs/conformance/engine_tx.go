@@ -196,7 +196,9 @@ var transactionSentences = []sentence{
 	}},
 	{"a View changes nothing", func(t *engineTest) {
 		// What there is to be changed.
-		t.put(full("seed"))
+		seed := full("seed")
+		seed.State = jobs.Ready
+		t.put(seed)
 		t.putPins(pin(rid("seed"), "create"))
 		t.addAttempts(jobs.Attempt{RowID: rid("seed"), At: noon})
 		t.take(erpLane, "d", "t-1", "", anHour)
@@ -212,7 +214,7 @@ var transactionSentences = []sentence{
 			"ReduceClaim": func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ReduceClaim(ctx, "c", "me", 1); return err },
 			"PutLinks":    func(ctx context.Context, tx jobs.Tx) error { return tx.PutLinks(ctx, "erp", []jobs.Link{{Link: "1"}}) },
 			"PutClient":   func(ctx context.Context, tx jobs.Tx) error { return tx.PutClient(ctx, jobs.ClientState{Client: "x"}) },
-			"Reshard":     func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Reshard(ctx, "erp", 64, 10); return err },
+			"Reshard":     func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Reshard(ctx, "erp", 1, 10); return err },
 			"DropBodies": func(ctx context.Context, tx jobs.Tx) error {
 				_, err := tx.DropBodies(ctx, []jobs.RowID{rid("seed")})
 				return err

@@ -12,8 +12,8 @@ import (
 func (t *tx) AddClaim(ctx context.Context, c jobs.Claim) error {
 	names, err := stored.ClaimedJobs(c.Jobs)
 	if err == nil {
-		_, err = t.exec(ctx, `INSERT INTO claims (id, client, owner, at, open, jobs) VALUES (?, ?, ?, ?, ?, ?)`,
-			id(c.ID), id(c.Client), id(c.Owner), stamp(c.At), int64(c.Open), names)
+		_, err = t.exec(ctx, `INSERT INTO claims (id, client, shard, owner, at, open, jobs) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			id(c.ID), id(c.Client), int64(c.Shard), id(c.Owner), stamp(c.At), int64(c.Open), names)
 	}
 	if err != nil {
 		return fmt.Errorf("store claim %s of client %s: %w", c.ID, c.Client, err)
@@ -23,13 +23,14 @@ func (t *tx) AddClaim(ctx context.Context, c jobs.Claim) error {
 
 // Claims implements jobs.Tx.
 func (t *tx) Claims(ctx context.Context, client string) (out []jobs.Claim, err error) {
-	sql, args := `SELECT id, client, owner, at, open, jobs FROM claims`, []any(nil)
+	sql, args := `SELECT id, client, owner, at, open, jobs, shard FROM claims`, []any(nil)
 	if client != "" {
 		sql, args = sql+` WHERE client = ?`, []any{id(client)}
 	}
 	err = t.query(ctx, sql, args, func(v row) error {
 		var in stored.ReadIDs
-		c := jobs.Claim{ID: in.ID(v.text(0)), Client: in.ID(v.text(1)), Owner: in.ID(v.text(2)), At: v.time(3), Open: int(v.int(4))}
+		c := jobs.Claim{ID: in.ID(v.text(0)), Client: in.ID(v.text(1)), Owner: in.ID(v.text(2)), At: v.time(3), Open: int(v.int(4)),
+			Shard: int(v.int(6))}
 		names, err := stored.ParseClaimedJobs(v.blob(5))
 		if err != nil {
 			return fmt.Errorf("claim %s: %w", c.ID, err)

@@ -55,8 +55,11 @@ func (c *conn) execWaiting(ctx context.Context, sql string, args ...any) (int64,
 	return res.RowsAffected()
 }
 
-// query hands each row of a statement's result to fn. The values are valid
-// until fn returns, but text and blobs are copies and may be kept.
+// errEnough ends a query without an error.
+var errEnough = errors.New("enough")
+
+// query hands each row of a statement's result to fn, until that returns errEnough.
+// The values are valid until fn returns, but text and blobs are copies and may be kept.
 func (c *conn) query(ctx context.Context, sql string, args []any, fn func(row) error) (err error) {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -79,7 +82,10 @@ func (c *conn) query(ctx context.Context, sql string, args []any, fn func(row) e
 		case err != nil:
 			return err
 		}
-		if err := fn(values); err != nil {
+		switch err := fn(values); {
+		case errors.Is(err, errEnough):
+			return nil
+		case err != nil:
 			return err
 		}
 	}

@@ -9,25 +9,32 @@ import (
 	"syncd/jobs/internal/stored"
 )
 
+const contenderColumns = `c.flow, c.key, c.source_id, c.epoch, c.version, c.observed, c.changed_at, c.hash, c.body, c.since`
+
+func readContender(v row) (jobs.Contender, error) {
+	var in stored.ReadIDs
+	c := jobs.Contender{RowID: jobs.RowID{Flow: in.ID(v.text(0)), Key: in.ID(v.text(1))}, SourceID: in.ID(v.text(2)),
+		Stamp:     connectors.Stamp{Epoch: v.int(3), Version: v.int(4), Observed: v.time(5)},
+		ChangedAt: v.time(6), Hash: v.blob(7), Since: v.time(9)}
+	body, err := stored.Unpack(v.blob(8))
+	if err != nil {
+		return c, fmt.Errorf("contender %s for %s: %w", c.SourceID, c.RowID, err)
+	}
+	c.Body = body
+	return c, in.Err
+}
+
 // Contenders implements jobs.Tx.
 func (t *tx) Contenders(ctx context.Context, flow string, keys []string) (out []jobs.Contender, err error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	err = t.query(ctx, `SELECT c.flow, c.key, c.source_id, c.epoch, c.version, c.observed, c.changed_at, c.hash, c.body, c.since
+	err = t.query(ctx, `SELECT `+contenderColumns+`
 		FROM json_each(?2) k CROSS JOIN contenders c ON c.flow = ?1 AND c.key = k.value ORDER BY c.since, c.key, c.source_id`,
 		[]any{id(flow), list(stored.Strings(keys))}, func(v row) error {
-			var in stored.ReadIDs
-			c := jobs.Contender{RowID: jobs.RowID{Flow: in.ID(v.text(0)), Key: in.ID(v.text(1))}, SourceID: in.ID(v.text(2)),
-				Stamp:     connectors.Stamp{Epoch: v.int(3), Version: v.int(4), Observed: v.time(5)},
-				ChangedAt: v.time(6), Hash: v.blob(7), Since: v.time(9)}
-			body, err := stored.Unpack(v.blob(8))
-			if err != nil {
-				return fmt.Errorf("contender %s for %s: %w", c.SourceID, c.RowID, err)
-			}
-			c.Body = body
+			c, err := readContender(v)
 			out = append(out, c)
-			return in.Err
+			return err
 		})
 	if err != nil {
 		return nil, fmt.Errorf("read the contenders for %d keys of flow %s: %w", len(keys), flow, err)

@@ -54,7 +54,7 @@ func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
 		done = true
 		return e.explain(err)
 	}
-	t := &tx{c: c, sql: &e.sql, totals: &e.totals, write: true}
+	t := &tx{c: c, sql: &e.sql, totals: &e.totals, now: e.Now, write: true}
 	err = fn(t)
 	t.ended = true
 	if err == nil {
@@ -199,7 +199,7 @@ func (e *Engine) View(ctx context.Context, fn func(tx jobs.Tx) error) error {
 		return e.explain(err)
 	}
 	begun = true
-	t := &tx{c: c, sql: &e.sql, totals: &e.totals}
+	t := &tx{c: c, sql: &e.sql, totals: &e.totals, now: e.Now}
 	err = fn(t)
 	t.ended = true
 	if err == nil {

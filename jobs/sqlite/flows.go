@@ -11,7 +11,7 @@ import (
 )
 
 const flowColumns = `flow, cursor, epoch, page_starts, suspect, moved_at, read_at,
-	failing_since, fail_class, fail_code, fail_message`
+	failing_since, fail_class, fail_code, fail_message, more`
 
 func readFlow(v row) (jobs.FlowState, error) {
 	var in stored.ReadIDs
@@ -21,7 +21,10 @@ func readFlow(v row) (jobs.FlowState, error) {
 	if v[1] != nil {
 		s.Cursor = json.RawMessage(in.ID(v.text(1)))
 	}
-	return s, in.Err
+	if in.Err != nil {
+		return s, in.Err
+	}
+	return s, stored.ReadFlowMore(v.text(11), &s)
 }
 
 // LockFlow implements jobs.Tx. The one writer holds every flow.
@@ -49,12 +52,17 @@ func (t *tx) SaveFlow(ctx context.Context, s jobs.FlowState) error {
 	if s.Cursor != nil {
 		cursor = id(string(s.Cursor))
 	}
-	_, err := t.exec(ctx, `INSERT INTO cursors (`+flowColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	more, err := stored.FlowMore(&s)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, `INSERT INTO cursors (`+flowColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (flow) DO UPDATE SET cursor = excluded.cursor, epoch = excluded.epoch, page_starts = excluded.page_starts,
 		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at, failing_since = excluded.failing_since,
-		fail_class = excluded.fail_class, fail_code = excluded.fail_code, fail_message = excluded.fail_message`,
+		fail_class = excluded.fail_class, fail_code = excluded.fail_code, fail_message = excluded.fail_message,
+		more = excluded.more`,
 		id(s.Flow), cursor, s.Epoch, int64(s.PageStarts), id(s.Suspect), stamp(s.MovedAt), stamp(s.ReadAt),
-		stamp(s.Failing.Since), string(s.Failing.Class), stored.Message(s.Failing.Code), stored.Message(s.Failing.Message))
+		stamp(s.Failing.Since), string(s.Failing.Class), stored.Message(s.Failing.Code), stored.Message(s.Failing.Message), more)
 	if err != nil {
 		return fmt.Errorf("store the state of flow %s: %w", s.Flow, err)
 	}
@@ -74,27 +82,34 @@ func (t *tx) Flows(ctx context.Context) (out []jobs.FlowState, err error) {
 	return out, nil
 }
 
+const sourceColumns = `s.id, s.epoch, s.version, s.observed, s.gone, s.keys`
+
+func readSource(v row) (jobs.SourceRecord, error) {
+	var in stored.ReadIDs
+	r := jobs.SourceRecord{ID: in.ID(v.text(0)),
+		Stamp: connectors.Stamp{Epoch: v.int(1), Version: v.int(2), Observed: v.time(3)}, Gone: v.bool(4)}
+	if in.Err != nil {
+		return r, in.Err
+	}
+	var err error
+	if r.Keys, err = stored.ParseKeys(v.text(5)); err != nil {
+		return r, fmt.Errorf("source record %s: %w", r.ID, err)
+	}
+	return r, nil
+}
+
 // Sources implements jobs.Tx.
 func (t *tx) Sources(ctx context.Context, flow string, ids []string) ([]jobs.SourceRecord, error) {
 	out := make([]jobs.SourceRecord, 0, len(ids))
 	if len(ids) == 0 {
 		return out, nil
 	}
-	err := t.query(ctx, `SELECT s.id, s.epoch, s.version, s.observed, s.gone, s.keys
+	err := t.query(ctx, `SELECT `+sourceColumns+`
 		FROM json_each(?2) k CROSS JOIN sources s ON s.flow = ?1 AND s.id = k.value`,
 		[]any{id(flow), list(stored.Strings(ids))}, func(v row) error {
-			var in stored.ReadIDs
-			r := jobs.SourceRecord{ID: in.ID(v.text(0)),
-				Stamp: connectors.Stamp{Epoch: v.int(1), Version: v.int(2), Observed: v.time(3)}, Gone: v.bool(4)}
-			if in.Err != nil {
-				return in.Err
-			}
-			var err error
-			if r.Keys, err = stored.ParseKeys(v.text(5)); err != nil {
-				return fmt.Errorf("source record %s: %w", r.ID, err)
-			}
+			r, err := readSource(v)
 			out = append(out, r)
-			return nil
+			return err
 		})
 	if err != nil {
 		return nil, fmt.Errorf("read %d source records of flow %s: %w", len(ids), flow, err)

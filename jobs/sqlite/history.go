@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,6 +38,26 @@ func (t *tx) Attempts(ctx context.Context, rid jobs.RowID, limit int) (out []job
 	return out, nil
 }
 
+// PruneAttempts implements jobs.Tx.
+func (t *tx) PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error) {
+	n, err := t.exec(ctx, `DELETE FROM attempts WHERE id IN (SELECT id FROM attempts ORDER BY id LIMIT ?1)
+		AND coalesce(at, ?3) < ?2`, int64(limit), before.UnixMicro(), never)
+	if err != nil {
+		return 0, fmt.Errorf("remove the oldest attempts: %w", err)
+	}
+	return int(n), nil
+}
+
+// DeleteAttempts implements jobs.Tx.
+func (t *tx) DeleteAttempts(ctx context.Context, ids []jobs.RowID) error {
+	for _, rid := range stored.RowIDs(ids) {
+		if _, err := t.exec(ctx, `DELETE FROM attempts WHERE flow = ? AND key = ?`, id(rid.Flow), id(rid.Key)); err != nil {
+			return fmt.Errorf("remove the attempts of %s: %w", rid, err)
+		}
+	}
+	return nil
+}
+
 // AddRequests implements jobs.Tx.
 func (t *tx) AddRequests(ctx context.Context, rs []jobs.Request) error {
 	for _, r := range rs {
@@ -54,14 +74,22 @@ func (t *tx) AddRequests(ctx context.Context, rs []jobs.Request) error {
 	return nil
 }
 
+const requestColumns = `id, client, flow, source_id, kind, key, at, due_at`
+
+func readRequest(v row) (jobs.Request, error) {
+	var in stored.ReadIDs
+	r := jobs.Request{ID: v.int(0), Client: in.ID(v.text(1)), Flow: in.ID(v.text(2)), SourceID: in.ID(v.text(3)),
+		Kind: jobs.RequestKind(v.text(4)), Key: in.ID(v.text(5)), At: v.time(6), DueAt: v.due(7)}
+	return r, in.Err
+}
+
 // Requests implements jobs.Tx.
 func (t *tx) Requests(ctx context.Context, client string, now time.Time, limit int) (out []jobs.Request, err error) {
-	err = t.query(ctx, `SELECT id, client, flow, source_id, kind, key, at, due_at FROM requests
+	err = t.query(ctx, `SELECT `+requestColumns+` FROM requests
 		WHERE client = ? AND due_at <= ? ORDER BY at, id LIMIT ?`, []any{id(client), now.UnixMicro(), int64(limit)}, func(v row) error {
-		var in stored.ReadIDs
-		out = append(out, jobs.Request{ID: v.int(0), Client: in.ID(v.text(1)), Flow: in.ID(v.text(2)), SourceID: in.ID(v.text(3)),
-			Kind: jobs.RequestKind(v.text(4)), Key: in.ID(v.text(5)), At: v.time(6), DueAt: v.due(7)})
-		return in.Err
+		r, err := readRequest(v)
+		out = append(out, r)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the requests to client %s: %w", client, err)
@@ -82,10 +110,7 @@ func (t *tx) DeleteRequests(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	b, err := json.Marshal(ids)
-	if err == nil {
-		_, err = t.exec(ctx, `DELETE FROM requests WHERE id IN (SELECT value FROM json_each(?))`, string(b))
-	}
+	_, err := t.exec(ctx, `DELETE FROM requests WHERE id IN (SELECT value FROM json_each(?))`, numbers(ids))
 	if err != nil {
 		return fmt.Errorf("remove %d requests: %w", len(ids), err)
 	}
@@ -94,12 +119,14 @@ func (t *tx) DeleteRequests(ctx context.Context, ids []int64) error {
 
 // Clients implements jobs.Tx.
 func (t *tx) Clients(ctx context.Context) (out []jobs.ClientState, err error) {
-	err = t.query(ctx, `SELECT client, paused_until, reason, evidence, since, strikes, owner, seen_at FROM clients ORDER BY client`,
+	err = t.query(ctx, `SELECT client, paused_until, reason, evidence, since, strikes, owner, seen_at, more FROM clients ORDER BY client`,
 		nil, func(v row) error {
 			var in stored.ReadIDs
-			out = append(out, jobs.ClientState{Client: in.ID(v.text(0)), PausedUntil: v.time(1), Reason: v.text(2),
-				Evidence: v.text(3), Since: v.time(4), Strikes: int(v.int(5)), Owner: in.ID(v.text(6)), SeenAt: v.time(7)})
-			return in.Err
+			c := jobs.ClientState{Client: in.ID(v.text(0)), PausedUntil: v.time(1), Reason: v.text(2),
+				Evidence: v.text(3), Since: v.time(4), Strikes: int(v.int(5)), Owner: in.ID(v.text(6)), SeenAt: v.time(7)}
+			err := stored.ReadClientMore(v.text(8), &c)
+			out = append(out, c)
+			return errors.Join(in.Err, err)
 		})
 	if err != nil {
 		return nil, fmt.Errorf("read the clients: %w", err)
@@ -109,12 +136,16 @@ func (t *tx) Clients(ctx context.Context) (out []jobs.ClientState, err error) {
 
 // PutClient implements jobs.Tx.
 func (t *tx) PutClient(ctx context.Context, c jobs.ClientState) error {
-	_, err := t.exec(ctx, `INSERT INTO clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
+	more, err := stored.ClientMore(&c)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, `INSERT INTO clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at, more)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
 		reason = excluded.reason, evidence = excluded.evidence, since = excluded.since, strikes = excluded.strikes,
-		owner = excluded.owner, seen_at = excluded.seen_at`,
+		owner = excluded.owner, seen_at = excluded.seen_at, more = excluded.more`,
 		id(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence), stamp(c.Since),
-		int64(c.Strikes), id(c.Owner), stamp(c.SeenAt))
+		int64(c.Strikes), id(c.Owner), stamp(c.SeenAt), more)
 	if err != nil {
 		return fmt.Errorf("store client %s: %w", c.Client, err)
 	}

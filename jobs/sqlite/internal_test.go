@@ -119,11 +119,13 @@ func TestNoStatementOverRowsReadsThemAll(t *testing.T) {
 		{"Rows", e.sql.rows, "SEARCH j USING INDEX sqlite_autoindex_jobs_1 (flow=? AND key=?)"},
 		{"Rows with bodies", e.sql.rowsBodies, "SEARCH b USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"PatchRows", e.sql.patch, "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (flow=? AND key=?)"},
-		{"Due", e.sql.due, "SEARCH j USING INDEX jobs_due (client=? AND due_at<?)"},
-		{"NextDue", e.sql.nextDue, "SEARCH jobs USING COVERING INDEX jobs_due (client=?)"},
+		{"Due", e.sql.due, "SEARCH j USING INDEX jobs_due (client=? AND shard=? AND due_at<?)"},
+		{"NextDue", e.sql.nextDue, "SEARCH jobs USING COVERING INDEX jobs_due (client=? AND shard=?)"},
 		{"Wake", e.sql.wake, "SEARCH jobs USING INDEX jobs_waiting (client=? AND wait_entity=? AND wait_key=?)"},
 		{"whether anything waits", e.sql.anyWaiting, "SEARCH jobs USING COVERING INDEX jobs_waiting (client=?)"},
 		{"a body stored", e.sql.putBody, "SEARCH jobs USING COVERING INDEX sqlite_autoindex_jobs_1 (flow=? AND key=?)"},
+		{"Heads", e.sql.heads, "SEARCH h USING COVERING INDEX jobs_heads (flow=? AND grp=?)"},
+		{"the row of a head", e.sql.heads, "SEARCH j USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"a body removed", e.sql.dropBody, "SEARCH jobs USING COVERING INDEX sqlite_autoindex_jobs_1 (flow=? AND key=?)"},
 	} {
 		plan := explain(t, e, c.sql)

@@ -8,6 +8,15 @@ import (
 	"syncd/jobs/internal/stored"
 )
 
+const linkColumns = `l.entity, l.key, l.link, l.seen_at`
+
+func readLink(v row) (jobs.Link, error) {
+	var in stored.ReadIDs
+	l := jobs.Link{EntityKey: jobs.EntityKey{Entity: in.ID(v.text(0)), Key: in.ID(v.text(1))},
+		Link: in.ID(v.text(2)), SeenAt: v.time(3)}
+	return l, in.Err
+}
+
 // Links implements jobs.Tx.
 func (t *tx) Links(ctx context.Context, client string, keys []jobs.EntityKey) ([]jobs.Link, error) {
 	entities := map[string][]string{}
@@ -16,13 +25,12 @@ func (t *tx) Links(ctx context.Context, client string, keys []jobs.EntityKey) ([
 	}
 	out := make([]jobs.Link, 0, len(keys))
 	for entity, ks := range entities {
-		err := t.query(ctx, `SELECT l.entity, l.key, l.link, l.seen_at FROM json_each(?3) k
+		err := t.query(ctx, `SELECT `+linkColumns+` FROM json_each(?3) k
 			CROSS JOIN links l ON l.client = ?1 AND l.entity = ?2 AND l.key = k.value`,
 			[]any{id(client), id(entity), list(ks)}, func(v row) error {
-				var in stored.ReadIDs
-				out = append(out, jobs.Link{EntityKey: jobs.EntityKey{Entity: in.ID(v.text(0)), Key: in.ID(v.text(1))},
-					Link: in.ID(v.text(2)), SeenAt: v.time(3)})
-				return in.Err
+				l, err := readLink(v)
+				out = append(out, l)
+				return err
 			})
 		if err != nil {
 			return nil, fmt.Errorf("read %d links of client %s: %w", len(ks), client, err)

@@ -44,10 +44,23 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) (out []jobs.Row, err error
 	if f.Contended {
 		add(`(j.flow, j.key) IN (SELECT flow, key FROM contenders)`)
 	}
+	if f.SourceID != "" {
+		add(`j.source_id = ?`, id(f.SourceID))
+	}
+	if !f.Before.IsZero() {
+		add(`(j.last_at IS NULL OR j.last_at < ?)`, f.Before.UnixMicro())
+	}
+	if !f.Since.IsZero() {
+		add(`j.last_at >= ?`, f.Since.UnixMicro())
+	}
 	if f.After != (jobs.RowID{}) {
 		add(`(j.flow, j.key) > (?, ?)`, id(f.After.Flow), id(f.After.Key))
 	}
 	sql := "SELECT " + t.sql.columns + " FROM jobs j"
+	if f.Bodies {
+		// CROSS JOIN keeps the rows' order without sorting them.
+		sql = "SELECT " + t.sql.columns + ", b.body FROM jobs j CROSS JOIN bodies b ON b.id = j.id"
+	}
 	if len(where) > 0 {
 		sql += " WHERE " + strings.Join(where, " AND ")
 	}

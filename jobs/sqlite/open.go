@@ -133,7 +133,12 @@ func open(ctx context.Context, path string, o Options) (e *Engine, err error) {
 		e.readers <- nil
 	}
 	e.open = true
-	e.file, err = inodeOf(path)
+	if e.file, err = inodeOf(path); err != nil {
+		return e, err
+	}
+	if o.Exclusive {
+		err = e.Update(ctx, func(t jobs.Tx) error { return t.(*tx).freeAll(ctx) })
+	}
 	return e, err
 }
 

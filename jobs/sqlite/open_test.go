@@ -87,7 +87,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			prepare: func(path string) {
 				script(t, path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (7, 1)`)
 			},
-			says: "open the journal PATH: written by a newer version of syncd: its schema is version 7 and this syncd knows up to 2; install the newer syncd again"},
+			says: "open the journal PATH: written by a newer version of syncd: its schema is version 7 and this syncd knows up to 3; install the newer syncd again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.prepare != nil {

@@ -16,7 +16,7 @@ import (
 var rowColumns = strings.Fields(`flow key client entity source_id state reason generation
 	desired_epoch desired_version desired_observed changed_at read_at hash gone attempt tries streak first_try_at
 	applied_generation applied_hash applied_gone applied_at unresolved_at misses miss_code open_since due_at solo
-	last_class last_code last_message last_at wait_entity wait_key renamed_from`)
+	last_class last_code last_message last_at wait_entity wait_key renamed_from shard grp key_epoch`)
 
 func rowArgs(r *jobs.Row) []any {
 	return []any{id(r.Flow), id(r.Key), id(r.Client), id(r.Entity), id(r.SourceID),
@@ -26,7 +26,7 @@ func rowArgs(r *jobs.Row) []any {
 		r.AppliedGeneration, blob(r.AppliedHash), r.AppliedGone, stamp(r.AppliedAt),
 		stamp(r.UnresolvedAt), int64(r.Misses), stored.Message(r.MissCode), stamp(r.OpenSince), r.DueAt.UnixMicro(), r.Solo,
 		string(r.LastClass), stored.Message(r.LastCode), stored.Message(r.LastMessage), stamp(r.LastAt),
-		id(r.WaitEntity), id(r.WaitKey), id(r.RenamedFrom)}
+		id(r.WaitEntity), id(r.WaitKey), id(r.RenamedFrom), int64(r.Shard), id(r.Group), r.KeyEpoch}
 }
 
 // readRow reads rowColumns and, when they follow, the packed body.
@@ -42,7 +42,8 @@ func readRow(v row) (jobs.Row, error) {
 		UnresolvedAt: v.time(23), Misses: int(v.int(24)), MissCode: v.text(25),
 		OpenSince: v.time(26), DueAt: v.due(27), Solo: v.bool(28),
 		LastClass: connectors.Class(v.text(29)), LastCode: v.text(30), LastMessage: v.text(31), LastAt: v.time(32),
-		WaitEntity: in.ID(v.text(33)), WaitKey: in.ID(v.text(34)), RenamedFrom: in.ID(v.text(35))}
+		WaitEntity: in.ID(v.text(33)), WaitKey: in.ID(v.text(34)), RenamedFrom: in.ID(v.text(35)),
+		Shard: int(v.int(36)), Group: in.ID(v.text(37)), KeyEpoch: v.int(38)}
 	err := in.Err
 	if len(v) > len(rowColumns) && err == nil {
 		r.Body, err = stored.Unpack(v.blob(len(rowColumns)))
@@ -60,6 +61,7 @@ type rowSQL struct {
 	put, patch        string
 	putBody, dropBody string
 	due, nextDue      string
+	heads             string
 	anyWaiting, wake  string
 }
 
@@ -87,8 +89,12 @@ func newRowSQL() rowSQL {
 			ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
 		dropBody: `DELETE FROM bodies WHERE id = (SELECT id FROM jobs WHERE flow = ?1 AND key = ?2)`,
 		due: "SELECT " + cols + ", b.body FROM jobs j" + body +
-			` WHERE j.client = ?1 AND j.state = 'ready' AND j.due_at <= ?2 ORDER BY j.due_at LIMIT ?3`,
-		nextDue:    `SELECT due_at FROM jobs WHERE client = ?1 AND state = 'ready' ORDER BY due_at LIMIT 1`,
+			` WHERE j.client = ?1 AND j.shard = ?2 AND j.state = 'ready' AND j.due_at <= ?3 ORDER BY j.due_at LIMIT ?4`,
+		nextDue: `SELECT due_at FROM jobs WHERE client = ?1 AND shard = ?2 AND state = 'ready' ORDER BY due_at LIMIT 1`,
+		heads: "SELECT " + cols + ` FROM json_each(?2) g CROSS JOIN jobs j ON j.id =
+			(SELECT h.id FROM jobs h WHERE h.flow = ?1 AND h.grp = g.value AND h.grp <> '' AND h.state <> 'done'
+				AND h.state NOT IN (SELECT value FROM json_each(?3))
+				ORDER BY h.desired_epoch, h.desired_version, h.desired_observed, h.key LIMIT 1)`,
 		anyWaiting: `SELECT 1 FROM jobs WHERE client = ?1 AND wait_entity <> '' LIMIT 1`,
 		wake: `UPDATE jobs SET due_at = ?4 WHERE client = ?1 AND wait_entity = ?2 AND wait_entity <> '' AND wait_key = ?3
 			AND state = 'ready'`,
@@ -174,7 +180,7 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 
 // Due implements jobs.Tx.
 func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int) (out []jobs.Row, err error) {
-	err = t.query(ctx, t.sql.due, []any{id(lane.Client), now.UnixMicro(), int64(limit)}, func(v row) error {
+	err = t.query(ctx, t.sql.due, []any{id(lane.Client), int64(lane.Shard), now.UnixMicro(), int64(limit)}, func(v row) error {
 		r, err := readRow(v)
 		out = append(out, r)
 		return err
@@ -187,7 +193,7 @@ func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int
 
 // NextDue implements jobs.Tx.
 func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err error) {
-	err = t.query(ctx, t.sql.nextDue, []any{id(lane.Client)}, func(v row) error {
+	err = t.query(ctx, t.sql.nextDue, []any{id(lane.Client), int64(lane.Shard)}, func(v row) error {
 		at = v.due(0)
 		return nil
 	})
@@ -223,4 +229,17 @@ func (t *tx) wake(ctx context.Context, client string, keys []jobs.EntityKey, now
 		*woken += int(n)
 	}
 	return nil
+}
+
+// DropBodies implements jobs.Tx.
+func (t *tx) DropBodies(ctx context.Context, ids []jobs.RowID) (int, error) {
+	dropped := 0
+	for _, rid := range stored.RowIDs(ids) {
+		n, err := t.exec(ctx, t.sql.dropBody, id(rid.Flow), id(rid.Key))
+		if err != nil {
+			return 0, fmt.Errorf("remove the body of row %s: %w", rid, err)
+		}
+		dropped += int(n)
+	}
+	return dropped, nil
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // tx implements jobs.Tx on one connection.
@@ -11,6 +12,8 @@ type tx struct {
 	sql *rowSQL
 	// totals is the engine's.
 	totals *totals
+	// now is the engine's clock.
+	now func() time.Time
 	// write is false in a View.
 	write bool
 	// ended is set when fn has returned.

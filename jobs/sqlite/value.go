@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql/driver"
+	"strconv"
 	"time"
 
 	"syncd/jobs/internal/stored"
@@ -56,6 +57,18 @@ func blob(b []byte) any {
 		return nil
 	}
 	return b
+}
+
+// numbers is a list of numbers as the JSON array that json_each takes.
+func numbers(ns []int64) any {
+	b := []byte{'['}
+	for i, n := range ns {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(append(b, ']'))
 }
 
 // id is an id or key as an argument.

@@ -30,6 +30,25 @@ func Links(ls []jobs.Link) []jobs.Link {
 	return ordered(ls, func(l *jobs.Link) jobs.EntityKey { return l.EntityKey }, compareEntityKeys)
 }
 
+// Pins returns pins in the order of their stored ids, the last of equal ids alone.
+func Pins(ps []jobs.Pin) []jobs.Pin {
+	type pinID struct {
+		jobs.RowID
+		operation string
+	}
+	return ordered(ps, func(p *jobs.Pin) pinID { return pinID{p.RowID, p.Operation} }, func(a, b pinID) int {
+		return cmp.Or(compareRowIDs(a.RowID, b.RowID), compareIDs(a.operation, b.operation))
+	})
+}
+
+// Groups returns groups in the order of their stored ids, the last of equal ids alone.
+func Groups(gs []jobs.Group) []jobs.Group {
+	type groupID struct{ flow, name string }
+	return ordered(gs, func(g *jobs.Group) groupID { return groupID{g.Flow, g.Name} }, func(a, b groupID) int {
+		return cmp.Or(compareIDs(a.flow, b.flow), compareIDs(a.name, b.name))
+	})
+}
+
 // Sources returns source records in the order of their stored ids, the last of
 // equal ids alone.
 func Sources(rs []jobs.SourceRecord) []jobs.SourceRecord {
