@@ -291,10 +291,7 @@ var transactionSentences = []sentence{
 		if d := time.Until(before).Abs(); d > time.Hour {
 			t.Errorf("it differs from this machine's by %v", d)
 		}
-		t.put(plain("A"))
-		if after := t.e.Now(); !after.After(before) {
-			t.Errorf("after a transaction it is %v, not later than %v", after, before)
-		}
+		t.pass(before)
 	}},
 	{"an engine says what it is", func(t *engineTest) {
 		if s := t.e.Describe(); len(strings.Fields(s)) < 2 {

@@ -1,0 +1,159 @@
+package memory
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"syncd/jobs"
+	"syncd/jobs/internal/stored"
+)
+
+// AddAttempts implements jobs.Tx.
+func (t *tx) AddAttempts(_ context.Context, as []jobs.Attempt) error {
+	if err := t.writes(); err != nil {
+		return err
+	}
+	for _, a := range as {
+		t.s.lastAttempt++
+		n, a := t.s.lastAttempt, attemptIn(a)
+		t.s.attempts.put(t.edit, n, a)
+		t.s.attemptsOf.put(t.edit, entryKey{rowKey(a.RowID), n}, struct{}{})
+		t.s.attemptsAt.put(t.edit, timeKey{at: a.At.UnixMicro(), n: n}, struct{}{})
+	}
+	return nil
+}
+
+// entries are the numbers of a row's attempts, the newest first, at most limit.
+func (t *tx) entries(r jobs.RowID, limit int) (out []number) {
+	first := entryKey{rowKey(r), math.MaxInt64}
+	for k := range t.s.attemptsOf.from(first) {
+		if k.row != first.row || len(out) >= limit {
+			break
+		}
+		out = append(out, k.n)
+	}
+	return out
+}
+
+// Attempts implements jobs.Tx.
+func (t *tx) Attempts(_ context.Context, r jobs.RowID, limit int) ([]jobs.Attempt, error) {
+	if err := t.reads(); err != nil {
+		return nil, err
+	}
+	var out []jobs.Attempt
+	for _, n := range t.entries(r, limit) {
+		a, _ := t.s.attempts.get(n)
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// PruneAttempts implements jobs.Tx.
+func (t *tx) PruneAttempts(_ context.Context, before time.Time, limit int) (int, error) {
+	if err := t.writes(); err != nil {
+		return 0, err
+	}
+	var old []number
+	for k := range t.s.attemptsAt.from(timeKey{at: math.MinInt64}) {
+		if k.at >= before.UnixMicro() || len(old) >= limit {
+			break
+		}
+		old = append(old, k.n)
+	}
+	t.forget(old)
+	return len(old), nil
+}
+
+// DeleteAttempts implements jobs.Tx.
+func (t *tx) DeleteAttempts(_ context.Context, ids []jobs.RowID) error {
+	if err := t.writes(); err != nil {
+		return err
+	}
+	for _, r := range ids {
+		t.forget(t.entries(r, math.MaxInt))
+	}
+	return nil
+}
+
+func (t *tx) forget(entries []number) {
+	for _, n := range entries {
+		a, _ := t.s.attempts.get(n)
+		t.s.attempts.remove(t.edit, n)
+		t.s.attemptsOf.remove(t.edit, entryKey{rowKey(a.RowID), n})
+		t.s.attemptsAt.remove(t.edit, timeKey{at: a.At.UnixMicro(), n: n})
+	}
+}
+
+// AddRequests implements jobs.Tx.
+func (t *tx) AddRequests(_ context.Context, rs []jobs.Request) error {
+	if err := t.writes(); err != nil {
+		return err
+	}
+	for _, r := range rs {
+		if err := stored.Fit(r.SourceID, r.Key); err != nil {
+			return t.fail(err, "store a request to %s source record %s of flow %s", r.Kind, r.SourceID, r.Flow)
+		}
+		if _, there := t.s.asked.get(what(&r)); there {
+			continue
+		}
+		t.s.lastRequest++
+		r = requestIn(r)
+		r.ID = int64(t.s.lastRequest)
+		t.s.requests.put(t.edit, t.s.lastRequest, r)
+		t.s.asked.put(t.edit, what(&r), t.s.lastRequest)
+		t.s.requestsTo.put(t.edit, asking(&r), struct{}{})
+	}
+	return nil
+}
+
+// what is asked by a request.
+func what(r *jobs.Request) quad { return quad{id(r.Flow), id(r.SourceID), string(r.Kind), id(r.Key)} }
+
+// asking is a request's place among those to its client.
+func asking(r *jobs.Request) timeKey { return timeKey{id(r.Client), r.At.UnixMicro(), number(r.ID)} }
+
+// Requests implements jobs.Tx.
+func (t *tx) Requests(_ context.Context, client string, now time.Time, limit int) ([]jobs.Request, error) {
+	if err := t.reads(); err != nil {
+		return nil, err
+	}
+	first := timeKey{of: id(client), at: math.MinInt64}
+	var out []jobs.Request
+	for k := range t.s.requestsTo.from(first) {
+		if k.of != first.of || len(out) >= limit {
+			break
+		}
+		if r, _ := t.s.requests.get(k.n); r.DueAt.UnixMicro() <= now.UnixMicro() {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// PostponeRequest implements jobs.Tx.
+func (t *tx) PostponeRequest(_ context.Context, request int64, due time.Time) error {
+	if err := t.writes(); err != nil {
+		return err
+	}
+	if r, ok := t.s.requests.get(number(request)); ok {
+		r.DueAt = moment(due)
+		t.s.requests.put(t.edit, number(request), r)
+	}
+	return nil
+}
+
+// DeleteRequests implements jobs.Tx.
+func (t *tx) DeleteRequests(_ context.Context, ids []int64) error {
+	if err := t.writes(); err != nil {
+		return err
+	}
+	for _, n := range ids {
+		if r, ok := t.s.requests.get(number(n)); ok {
+			t.s.requests.remove(t.edit, number(n))
+			t.s.asked.remove(t.edit, what(&r))
+			t.s.requestsTo.remove(t.edit, asking(&r))
+		}
+	}
+	return nil
+}
