@@ -38,10 +38,11 @@ func (t *tx) Attempts(ctx context.Context, rid jobs.RowID, limit int) (out []job
 	return out, nil
 }
 
+const pruneAttempts = `DELETE FROM attempts WHERE id IN (SELECT id FROM attempts ORDER BY id LIMIT ?1) AND (at IS NULL OR at < ?2)`
+
 // PruneAttempts implements jobs.Tx.
 func (t *tx) PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := t.exec(ctx, `DELETE FROM attempts WHERE id IN (SELECT id FROM attempts ORDER BY id LIMIT ?1)
-		AND coalesce(at, ?3) < ?2`, int64(limit), before.UnixMicro(), never)
+	n, err := t.exec(ctx, pruneAttempts, int64(limit), before.UnixMicro())
 	if err != nil {
 		return 0, fmt.Errorf("remove the oldest attempts: %w", err)
 	}

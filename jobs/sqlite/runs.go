@@ -53,13 +53,18 @@ func (t *tx) PutRun(ctx context.Context, r jobs.Run) error {
 	return nil
 }
 
+const (
+	allRuns  = `SELECT ` + runColumns + `, id FROM runs ORDER BY id DESC LIMIT ?`
+	openRuns = `SELECT ` + runColumns + `, id FROM runs WHERE ended_at IS NULL ORDER BY id DESC LIMIT ?`
+)
+
 // Runs implements jobs.Tx.
 func (t *tx) Runs(ctx context.Context, open bool, limit int) (out []jobs.Run, err error) {
-	where := ""
+	sql := allRuns
 	if open {
-		where = ` WHERE ended_at IS NULL`
+		sql = openRuns
 	}
-	err = t.query(ctx, `SELECT `+runColumns+`, id FROM runs`+where+` ORDER BY id DESC LIMIT ?`, []any{int64(limit)}, func(v row) error {
+	err = t.query(ctx, sql, []any{int64(limit)}, func(v row) error {
 		r, err := readRun(v)
 		out = append(out, r)
 		return err

@@ -8,29 +8,37 @@ import (
 	"syncd/jobs/internal/stored"
 )
 
-// Reshard implements jobs.Tx. Rows of shards that are no more come first, for they are
-// wrong without a look; so that to take shards away does not read those that
-// stay over and over.
+// misplaced go through a client's ready rows. Those of shards that are no more come
+// first, for each of them is misplaced: to take shards away does not read what stays
+// where it is over and over.
+var misplaced = []string{
+	`SELECT id, entity, key, shard FROM jobs INDEXED BY jobs_due WHERE client = ?1 AND state = 'ready' AND shard >= ?2`,
+	`SELECT id, entity, key, shard FROM jobs INDEXED BY jobs_due WHERE client = ?1 AND state = 'ready' AND shard < ?2`,
+}
+
+// Reshard implements jobs.Tx.
 func (t *tx) Reshard(ctx context.Context, client string, shards, limit int) (int, error) {
 	type move struct{ row, shard int64 }
 	var moves []move
 	some := int64(max(shards, 1))
-	for _, part := range []string{`shard >= ?2`, `shard < ?2`} {
+	for _, sql := range misplaced {
 		if len(moves) >= limit {
 			break
 		}
-		err := t.query(ctx, `SELECT id, entity, key, shard FROM jobs INDEXED BY jobs_due WHERE client = ?1 AND state = 'ready' AND `+part,
-			[]any{id(client), some}, func(v row) error {
-				var in stored.ReadIDs
-				to := int64(jobs.ShardOf(jobs.EntityKey{Entity: in.ID(v.text(1)), Key: in.ID(v.text(2))}, shards))
-				if to != v.int(3) && in.Err == nil {
-					moves = append(moves, move{v.int(0), to})
-				}
-				if in.Err == nil && len(moves) >= limit {
-					return errEnough
-				}
+		err := t.query(ctx, sql, []any{id(client), some}, func(v row) error {
+			var in stored.ReadIDs
+			to := int64(jobs.ShardOf(jobs.EntityKey{Entity: in.ID(v.text(1)), Key: in.ID(v.text(2))}, shards))
+			if in.Err != nil {
 				return in.Err
-			})
+			}
+			if to != v.int(3) {
+				moves = append(moves, move{v.int(0), to})
+			}
+			if len(moves) >= limit {
+				return errEnough
+			}
+			return nil
+		})
 		if err != nil {
 			return 0, fmt.Errorf("find the rows of client %s that are of another shard: %w", client, err)
 		}
