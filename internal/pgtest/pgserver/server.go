@@ -39,6 +39,7 @@ type Server struct {
 
 	bin     string
 	dir     string
+	data    string
 	account account
 	watcher *exec.Cmd
 	// alive is the watcher's standard input. While this process holds it open the server may live.
@@ -66,6 +67,12 @@ var settings = [...]string{
 // as NAME=VALUE. The server is stopped and its folder removed by Close, and also when this process
 // ends in any way, SIGKILL included.
 func New(ctx context.Context, extra ...string) (*Server, error) {
+	return NewIn(ctx, "", extra...)
+}
+
+// NewIn is New with the server's data in a fresh folder below parent, which may be on a disk of its own and is not removed by Close;
+// "" keeps it in the temporary folder. Nothing but the server itself works in it.
+func NewIn(ctx context.Context, parent string, extra ...string) (*Server, error) {
 	bin, err := FindBinaries()
 	if err != nil {
 		return nil, err
@@ -78,7 +85,12 @@ func New(ctx context.Context, extra ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: dir, account: who}
+	s := &Server{bin: bin, dir: dir, data: filepath.Join(dir, "data"), account: who}
+	if parent != "" {
+		if s.data, err = who.makeFolder(parent); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
 	if err := s.watch(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -91,10 +103,10 @@ func New(ctx context.Context, extra ...string) (*Server, error) {
 // create runs initdb and the first start. A free port can be lost to somebody else between choosing it and
 // binding it, so that step has a few tries.
 func (s *Server) create(ctx context.Context, extra []string) error {
-	out, err := s.command(ctx, "initdb", "-D", s.data(), "-U", "postgres", "-A", "trust",
+	out, err := s.command(ctx, "initdb", "-D", s.data, "-U", "postgres", "-A", "trust",
 		"-E", "UTF8", "--locale=C.UTF-8", "--no-sync").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("initdb in %s: %w: %s", s.data(), err, tail(out))
+		return fmt.Errorf("initdb in %s: %w: %s", s.data, err, tail(out))
 	}
 	var conf bytes.Buffer
 	for _, line := range append(settings[:], extra...) {
@@ -105,7 +117,7 @@ func (s *Server) create(ctx context.Context, extra []string) error {
 		fmt.Fprintf(&conf, "%s = '%s'\n", name, strings.ReplaceAll(value, "'", "''"))
 	}
 	// postgresql.auto.conf is read after postgresql.conf and exists already, with the right owner.
-	if err := os.WriteFile(filepath.Join(s.data(), "postgresql.auto.conf"), conf.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.data, "postgresql.auto.conf"), conf.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("write the server's settings: %w", err)
 	}
 	for try := 1; ; try++ {
@@ -122,7 +134,7 @@ func (s *Server) create(ctx context.Context, extra []string) error {
 // Start starts the server after a Stop and returns when it accepts connections.
 func (s *Server) Start(ctx context.Context) error {
 	log := filepath.Join(s.dir, "log")
-	out, err := s.command(ctx, "pg_ctl", "-D", s.data(), "-l", log, "-o", "-p "+strconv.Itoa(s.Port),
+	out, err := s.command(ctx, "pg_ctl", "-D", s.data, "-l", log, "-o", "-p "+strconv.Itoa(s.Port),
 		"-w", "-t", "120", "start").CombinedOutput()
 	if err != nil {
 		said, _ := os.ReadFile(log)
@@ -136,22 +148,31 @@ func (s *Server) Stop(ctx context.Context, mode Mode) error {
 	if mode == Kill {
 		return s.kill(ctx)
 	}
-	out, err := s.command(ctx, "pg_ctl", "-D", s.data(), "-m", string(mode), "-w", "-t", "120", "stop").CombinedOutput()
+	out, err := s.command(ctx, "pg_ctl", "-D", s.data, "-m", string(mode), "-w", "-t", "120", "stop").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("stop PostgreSQL on port %d (%s): %w: %s", s.Port, mode, err, tail(out))
 	}
 	return nil
 }
 
-func (s *Server) kill(ctx context.Context) error {
-	lock, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+// PID is the server's first process, of which all others are children.
+func (s *Server) PID() (int, error) {
+	lock, err := os.ReadFile(filepath.Join(s.data, "postmaster.pid"))
 	if err != nil {
-		return fmt.Errorf("kill PostgreSQL on port %d: %w", s.Port, err)
+		return 0, fmt.Errorf("look for PostgreSQL on port %d: %w", s.Port, err)
 	}
 	first, _, _ := strings.Cut(string(lock), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid <= 1 {
-		return fmt.Errorf("kill PostgreSQL on port %d: its lock file names the process %q", s.Port, first)
+		return 0, fmt.Errorf("look for PostgreSQL on port %d: its lock file names the process %q", s.Port, first)
+	}
+	return pid, nil
+}
+
+func (s *Server) kill(ctx context.Context) error {
+	pid, err := s.PID()
+	if err != nil {
+		return err
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill PostgreSQL on port %d (process %d): %w", s.Port, pid, err)
@@ -191,9 +212,9 @@ func (s *Server) Close() error {
 // Ctrl-C in a terminal does not reach it before it has done so.
 func (s *Server) watch() error {
 	const script = `while read -r line; do :; done
-"$1/pg_ctl" -D "$2/data" -m immediate -w -t 60 stop
+"$1/pg_ctl" -D "$3" -m immediate -w -t 60 stop
 cd / && rm -rf "$2"`
-	cmd := exec.Command("/bin/sh", "-c", script, "syncd-pg-watcher", s.bin, s.dir)
+	cmd := exec.Command("/bin/sh", "-c", script, "syncd-pg-watcher", s.bin, s.dir, s.data)
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: s.account.credential}
 	in, err := cmd.StdinPipe()
@@ -206,8 +227,6 @@ cd / && rm -rf "$2"`
 	s.watcher, s.alive = cmd, in
 	return nil
 }
-
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// erp is a target over HTTP that keeps a ledger of what was done to it, and answers as ERPs do on a bad day: late, never, or with an error
+// after the work was done.
+type erp struct {
+	server
+	kinds map[string]*kind
+	byID  map[int64]*document
+	// mood is what happens to every write.
+	mood mood
+	// confirmed is told of each write whose answer was given, with the time when it came.
+	confirmed func(came time.Time)
+}
+
+// kind is one kind of document.
+type kind struct {
+	ledger *ledger
+	// unique: the reference of a document is refused for a second one.
+	unique bool
+	byRef  map[string][]*document
+}
+
+type document struct {
+	id   int64
+	kind string
+	ref  string
+	body map[string]any
+}
+
+// mood is what an ERP does to the writes that it gets.
+type mood int
+
+const (
+	asUsual mood = iota
+	hangBefore
+	hangAfter
+	resetAfter
+	failAfter
+	throttle
+)
+
+// workTime is how long the ERP works on a write at most, also when its caller has gone. The settle_time in the configuration is longer by far.
+const workTime = 250 * time.Millisecond
+
+func newERP(seed uint64) (*erp, error) {
+	e := &erp{kinds: map[string]*kind{}, byID: map[int64]*document{}, confirmed: func(time.Time) {}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{kind}", e.create)
+	mux.HandleFunc("GET /{kind}", e.find)
+	mux.HandleFunc("PATCH /{kind}/{id}", e.update)
+	return e, e.open(seed, mux)
+}
+
+func (e *erp) keep(name string, unique bool, l *ledger) {
+	e.kinds[name] = &kind{ledger: l, unique: unique, byRef: map[string][]*document{}}
+}
+
+// be sets what happens to every write from now on.
+func (e *erp) be(m mood) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mood = m
+}
+
+// dice says what happens to one write, and how long the work on it takes.
+func (e *erp) dice() (mood, time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := e.mood
+	if m == asUsual && !e.calm {
+		switch p := e.rnd.Float64(); {
+		case p < 0.01:
+			m = hangBefore
+		case p < 0.02:
+			m = hangAfter
+		case p < 0.03:
+			m = resetAfter
+		case p < 0.04:
+			m = failAfter
+		}
+	}
+	if m == asUsual && !e.calm && e.chance(0.1) {
+		return m, time.Duration(e.rnd.Int64N(int64(workTime)))
+	}
+	return m, 0
+}
+
+// write carries out one write.
+func (e *erp) write(w http.ResponseWriter, r *http.Request, do func(k *kind, body map[string]any) (int, any)) {
+	came := time.Now()
+	k := e.kinds[r.PathValue("kind")]
+	var body map[string]any
+	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
+	d.UseNumber()
+	if k == nil || d.Decode(&body) != nil {
+		answer(w, http.StatusBadRequest, map[string]any{"error": "no such kind, or no JSON object"})
+		return
+	}
+	m, work := e.dice()
+	if m == throttle {
+		w.Header().Set("Retry-After", "1")
+		answer(w, http.StatusTooManyRequests, map[string]any{"error": "over quota"})
+		return
+	}
+	if work > 0 {
+		t := time.NewTimer(work)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-e.closed:
+			return
+		}
+		if time.Since(came) > 2*workTime {
+			return // this machine is too slow for what the ERP promises
+		}
+	}
+	status, out := 0, any(nil)
+	if m != hangBefore {
+		e.mu.Lock()
+		status, out = do(k, body)
+		e.mu.Unlock()
+	}
+	switch m {
+	case hangBefore, hangAfter:
+		select {
+		case <-r.Context().Done():
+		case <-e.closed:
+		}
+	case resetAfter:
+		reset(w)
+	case failAfter:
+		answer(w, http.StatusInternalServerError, map[string]any{"error": "internal error"})
+	default:
+		answer(w, status, out)
+		if status < 300 {
+			e.confirmed(came)
+		}
+	}
+}
+
+// reset cuts the connection so that the caller sees a reset.
+func reset(w http.ResponseWriter) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+func (e *erp) create(w http.ResponseWriter, r *http.Request) {
+	e.write(w, r, func(k *kind, body map[string]any) (int, any) {
+		ref, _ := body["ref"].(string)
+		if ref == "" {
+			return http.StatusUnprocessableEntity, map[string]any{"error": "ref is required"}
+		}
+		if k.unique && len(k.byRef[ref]) > 0 {
+			return http.StatusConflict, map[string]any{"error": "ref is taken"}
+		}
+		x := &document{id: int64(len(e.byID) + 1), kind: r.PathValue("kind"), ref: ref, body: body}
+		e.byID[x.id] = x
+		k.byRef[ref] = append(k.byRef[ref], x)
+		k.ledger.did(ref, e.effect(x, true))
+		return http.StatusCreated, x.json()
+	})
+}
+
+func (e *erp) update(w http.ResponseWriter, r *http.Request) {
+	e.write(w, r, func(k *kind, body map[string]any) (int, any) {
+		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		x := e.byID[id]
+		if x == nil || x.kind != r.PathValue("kind") {
+			return http.StatusNotFound, map[string]any{"error": "no such document"}
+		}
+		before := fmt.Sprint(x.body)
+		for f, v := range body {
+			x.body[f] = v
+		}
+		if fmt.Sprint(x.body) != before {
+			k.ledger.did(x.ref, e.effect(x, false))
+		}
+		return http.StatusOK, x.json()
+	})
+}
+
+// effect is what the ledger notes of a document that has just been written.
+func (e *erp) effect(x *document, create bool) effect {
+	number := func(field string) int64 {
+		n, _ := x.body[field].(json.Number)
+		v, _ := n.Int64()
+		return v
+	}
+	body := strconv.FormatInt(number("rev"), 10)
+	if of := e.byID[number("of")]; of != nil {
+		body += " of " + of.ref
+	}
+	return effect{at: time.Now(), create: create, id: strconv.FormatInt(x.id, 10), version: number("version"), body: body}
+}
+
+func (e *erp) find(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := []any{}
+	if k := e.kinds[r.PathValue("kind")]; k != nil {
+		for _, x := range k.byRef[r.FormValue("ref")] {
+			out = append(out, x.json())
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"data": out})
+}
+
+func (x *document) json() map[string]any {
+	out := map[string]any{"id": x.id}
+	for f, v := range x.body {
+		out[f] = v
+	}
+	return out
+}

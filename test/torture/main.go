@@ -1,0 +1,228 @@
+// Command torture kills a real syncd at named moments of its work and at moments that nobody chose, takes databases, disks and targets
+// away from it, and counts in ledgers outside it what was lost, doubled or turned back:
+//
+//	go run ./test/torture --engine sqlite --kills 20
+//	go run ./test/torture --engine postgres --per-point 20
+//	go run ./test/torture --engine sqlite --power-cuts 10
+//
+// It builds syncd with the tag torture, brings its own shop, ERP and PostgreSQL servers, and needs nothing else but root, and that only for
+// full disks and power cuts. It ends with 1 unless every row of its table says 0, 0 and 0, or when a moment was never reached: a run that
+// did not do what it says proves nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options of a run.
+type options struct {
+	engine    string
+	kills     int
+	perPoint  int
+	powerCuts int
+	json      bool
+	seed      uint64
+	only      string
+	verbose   bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		err = o.main(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "torture:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("torture", flag.ContinueOnError)
+	f.StringVar(&o.engine, "engine", "sqlite", "where the journal is kept: sqlite or postgres")
+	f.IntVar(&o.kills, "kills", 0, "how many kills there are in all; those that --per-point does not name come at random moments and points")
+	f.IntVar(&o.perPoint, "per-point", 0, "how many kills there are at each point, and how often each other fault happens")
+	f.IntVar(&o.powerCuts, "power-cuts", 0, "how often the power fails; needs root")
+	f.BoolVar(&o.json, "json", false, "print the table as JSON, and nothing else on standard output")
+	f.Uint64Var(&o.seed, "seed", 0, "choose what goes wrong; 0 takes a new one")
+	f.StringVar(&o.only, "only", "", "do only faults whose name matches this regular expression")
+	f.BoolVar(&o.verbose, "verbose", false, "show the daemons' logs on standard error")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return o, fmt.Errorf("%q is not understood", f.Arg(0))
+	case o.engine != "sqlite" && o.engine != "postgres":
+		return o, fmt.Errorf("--engine %s is neither sqlite nor postgres", o.engine)
+	case o.kills < 0 || o.perPoint < 0 || o.powerCuts < 0:
+		return o, errors.New("a number below 0 is not understood")
+	case o.kills+o.perPoint+o.powerCuts == 0:
+		o.kills = 100
+	}
+	if o.seed == 0 {
+		o.seed = 1 + rand.Uint64N(1_000_000)
+	}
+	return o, nil
+}
+
+// main does a run and prints its table.
+func (o options) main(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "syncd-torture-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	begun := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "%7.1fs  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
+	}
+	binary, err := build(ctx, dir)
+	if err != nil {
+		return err
+	}
+	say("built; engine %s, seed %d", o.engine, o.seed)
+	rows, err := o.run(ctx, dir, binary, say)
+	var ls []line
+	for _, r := range rows {
+		ls = append(ls, r.line(o.command(r)))
+	}
+	print := printTable
+	if o.json {
+		print = printJSON
+	}
+	return errors.Join(err, print(os.Stdout, ls), verdict(rows))
+}
+
+// command is how a row is done again alone.
+func (o options) command(r *row) string {
+	count := fmt.Sprintf("--per-point %d", r.planned)
+	if r.fault == powerCut {
+		count = fmt.Sprintf("--power-cuts %d", r.planned)
+	}
+	return fmt.Sprintf("go run ./test/torture --engine %s %s --seed %d --only '^%s$'", o.engine, count, o.seed, regexp.QuoteMeta(r.fault))
+}
+
+// verdict is an error unless every row did what it says, and nothing was wrong.
+func verdict(rows []*row) error {
+	var errs []error
+	for _, r := range rows {
+		if r.lost+r.doubled+r.stale > 0 {
+			errs = append(errs, fmt.Errorf("%s: %d lost, %d doubled, %d stale", r.fault, r.lost, r.doubled, r.stale))
+		}
+		if r.cycles == 0 {
+			errs = append(errs, fmt.Errorf("%s: it never came to that, so the run proves nothing", r.fault))
+		}
+	}
+	if len(rows) == 0 {
+		errs = append(errs, errors.New("no fault was done"))
+	}
+	return errors.Join(errs...)
+}
+
+// run does everything that is asked for. Its rows are those that were to be done.
+func (o options) run(ctx context.Context, dir, binary string, say func(string, ...any)) (rows []*row, err error) {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return nil, fmt.Errorf("--only: %w", err)
+	}
+	rnd := rand.New(rand.NewPCG(o.seed, 2))
+	var log io.Writer
+	if o.verbose {
+		log = os.Stderr
+	}
+	for i, part := range []struct {
+		rows []*row
+		disk func(ctx context.Context, dir string) (disk, error)
+	}{
+		{rows: o.common(rnd)},
+		{o.fullDisk(say), newSmallDisk},
+		{o.cuts(say), newImage},
+	} {
+		s := &session{rnd: rnd, say: say}
+		for _, r := range part.rows {
+			if r.planned > 0 && only.MatchString(r.fault) {
+				s.rows = append(s.rows, r)
+			}
+		}
+		if len(s.rows) == 0 {
+			continue
+		}
+		rows = append(rows, s.rows...)
+		folder := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.Mkdir(folder, 0o711); err != nil {
+			return rows, err
+		}
+		if err := s.within(ctx, folder, binary, o, part.disk, log); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
+}
+
+// within does a session in a world of its own, whose journal is on a disk of its own where there is to be one.
+func (s *session) within(ctx context.Context, dir, binary string, o options, disk func(context.Context, string) (disk, error), log io.Writer) (err error) {
+	at := place{engine: o.engine}
+	if disk != nil {
+		if s.disk, err = disk(ctx, dir); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.disk.close()) }()
+		at.dir = s.disk.path()
+	}
+	if s.w, err = newWorld(ctx, dir, binary, at, o.seed, log); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.w.close()) }()
+	if err := s.run(ctx); err != nil {
+		return err
+	}
+	var told []string
+	for _, l := range s.w.ledgers {
+		records, effects := l.counts()
+		told = append(told, fmt.Sprintf("%s %d records, %d effects", l.flow, records, effects))
+	}
+	s.say("%s", strings.Join(told, "; "))
+	return nil
+}
+
+// common are the faults that need no disk of their own: kills at each point as often as asked for, the rest of the kills at random points
+// and moments.
+func (o options) common(rnd *rand.Rand) []*row {
+	at, anywhen := kills(o.engine)
+	left := o.kills
+	for _, r := range at {
+		r.planned = o.perPoint
+		left -= o.perPoint
+	}
+	anywhen.planned = o.perPoint
+	left -= o.perPoint
+	for ; left > 0; left-- {
+		if left%2 == 0 {
+			anywhen.planned++
+		} else {
+			at[rnd.IntN(len(at))].planned++
+		}
+	}
+	rows := append(at, anywhen)
+	for _, r := range others(o.engine) {
+		r.planned = o.perPoint
+		rows = append(rows, r)
+	}
+	return rows
+}

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"syncd/internal/pgtest/pgserver"
+)
+
+//go:embed torture.yaml
+var configuration string
+
+// place is where the journal is.
+type place struct {
+	engine string // sqlite or postgres
+	// dir is the folder for the journal's file or for its server's data; "" for one of the world's own.
+	dir string
+}
+
+// world is everything around the daemon that is killed: sources that change all the time, targets that keep a ledger, and the journal.
+type world struct {
+	dir, binary, config string
+	place               place
+	log                 io.Writer // of the daemons; nil for nobody
+	rnd                 *rand.Rand
+	lease               time.Duration
+
+	shop      *shop
+	erp       *erp
+	warehouse *warehouse
+	journal   *pgserver.Server // nil for SQLite
+	ledgers   []*ledger
+
+	started int
+	daemon  *process // the one that runs; nil for none
+
+	trading sync.WaitGroup
+	halt    context.CancelFunc
+
+	mu     sync.Mutex
+	first  time.Time // when the first write after since was confirmed
+	since  time.Time
+	firstC chan struct{}
+}
+
+// leaseTime is what a lease of 30 s is shortened to.
+const leaseTime = 3 * time.Second
+
+// newWorld makes a world in an empty folder.
+func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, log io.Writer) (w *world, err error) {
+	w = &world{dir: dir, binary: binary, place: at, log: log, rnd: rand.New(rand.NewPCG(seed, 1)), lease: leaseTime,
+		config: filepath.Join(dir, "syncd.yaml"), halt: func() {}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	customers, orders := newLedger("customers", false), newLedger("orders", false)
+	prices, stock := newLedger("prices", false), newLedger("stock", true)
+	w.ledgers = []*ledger{customers, orders, prices, stock}
+	if w.shop, err = newShop(seed); err != nil {
+		return w, err
+	}
+	w.shop.offer("customers", "C-", "", customers)
+	w.shop.offer("orders", "O-", "customers", orders)
+	w.shop.offer("stock", "S-", "", stock)
+	if w.erp, err = newERP(seed + 1); err != nil {
+		return w, err
+	}
+	w.erp.confirmed = w.wrote
+	w.erp.keep("customers", true, customers)
+	w.erp.keep("orders", false, orders)
+	w.erp.keep("prices", true, prices)
+	if w.warehouse, err = newWarehouse(ctx, seed, stock, prices); err != nil {
+		return w, err
+	}
+	if w.place.dir == "" {
+		w.place.dir = dir
+	}
+	if at.engine == "postgres" {
+		if w.journal, err = pgserver.NewIn(ctx, at.dir); err != nil {
+			return w, err
+		}
+	}
+	return w, w.configure()
+}
+
+func (w *world) configure() error {
+	journal := "sqlite:" + filepath.Join(w.place.dir, "syncd.db")
+	if w.journal != nil {
+		journal = `{postgres: {url: "${env:TORTURE_JOURNAL}"}}`
+	}
+	text := strings.NewReplacer("JOURNAL", journal, "STATE_DIR", w.dir, "SHOP_URL", w.shop.url, "ERP_URL", w.erp.url).Replace(configuration)
+	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return nil
+}
+
+func (w *world) env() []string {
+	env := append(os.Environ(), "TORTURE_WAREHOUSE="+w.warehouse.dsn(), "TORTURE_LEASE="+w.lease.String())
+	if w.journal != nil {
+		env = append(env, "TORTURE_JOURNAL="+w.journal.DSN("postgres"))
+	}
+	return env
+}
+
+// close takes the world away.
+func (w *world) close() error {
+	w.rest()
+	var errs []error
+	if w.daemon != nil {
+		w.daemon.kill()
+	}
+	if w.shop != nil {
+		errs = append(errs, w.shop.close())
+	}
+	if w.erp != nil {
+		errs = append(errs, w.erp.close())
+	}
+	if w.warehouse != nil {
+		errs = append(errs, w.warehouse.server.Close())
+	}
+	if w.journal != nil {
+		errs = append(errs, w.journal.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// changes is how many there are in a second, in the shop and in the warehouse together.
+const changes = 40
+
+// trade begins to change things, and a bad day.
+func (w *world) trade(ctx context.Context) {
+	ctx, w.halt = context.WithCancel(ctx)
+	w.shop.beCalm(false)
+	w.erp.beCalm(false)
+	const each = 50 * time.Millisecond
+	every := func(f func()) {
+		w.trading.Go(func() {
+			tick := time.NewTicker(each)
+			defer tick.Stop()
+			for {
+				select {
+				case <-tick.C:
+					f()
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	const share = changes * int(each/time.Millisecond) / 1000
+	every(func() { w.shop.trade(share) })
+	w.trading.Go(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		var c *pgx.Conn
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				if c != nil {
+					_ = c.Close(context.WithoutCancel(ctx))
+				}
+				return
+			}
+			if c == nil {
+				c, _ = pgx.Connect(ctx, w.warehouse.dsn()) // it may be away just now
+			}
+			if c != nil && w.warehouse.trade(ctx, c, 1) != nil {
+				_ = c.Close(context.WithoutCancel(ctx))
+				c = nil
+			}
+		}
+	})
+}
+
+// rest ends all changes and the bad day.
+func (w *world) rest() {
+	w.halt()
+	w.trading.Wait()
+	if w.shop != nil {
+		w.shop.fail(false)
+		w.shop.beCalm(true)
+	}
+	if w.erp != nil {
+		w.erp.be(asUsual)
+		w.erp.beCalm(true)
+	}
+}
+
+// wrote notes that a write which came at a time was confirmed.
+func (w *world) wrote(came time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.firstC != nil && w.first.IsZero() && came.After(w.since) {
+		w.first = time.Now()
+		close(w.firstC)
+	}
+}
+
+// watch begins to look for the first write that comes from now on and is confirmed.
+func (w *world) watch() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since, w.first, w.firstC = time.Now(), time.Time{}, make(chan struct{})
+	return w.firstC
+}
+
+// recoverTime is how long a daemon may take to its first confirmed write before the run is given up.
+const recoverTime = 90 * time.Second
+
+// serves waits until a write of the running daemon is confirmed, and returns how long that took.
+func (w *world) serves(ctx context.Context, first <-chan struct{}) (time.Duration, error) {
+	t := time.NewTimer(recoverTime)
+	defer t.Stop()
+	select {
+	case <-first:
+	case <-w.daemon.ended:
+		return 0, w.daemon.strange("ended by itself")
+	case <-t.C:
+		return 0, fmt.Errorf("syncd confirmed no write for %s; the end of its log:\n%s", recoverTime, w.daemon.tail())
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.first.Sub(w.since), nil
+}
+
+// revive starts a daemon that is to die at a point once it is armed, and waits until it works.
+func (w *world) revive(ctx context.Context, point string) (time.Duration, error) {
+	first := w.watch()
+	var err error
+	if w.daemon, err = w.start(point, false); err != nil {
+		return 0, err
+	}
+	return w.serves(ctx, first)
+}
+
+// findings are all that the ledgers find wrong.
+func (w *world) findings(ctx context.Context, quiet bool) (out []finding, err error) {
+	if err := w.warehouse.remember(ctx); err != nil {
+		return nil, err
+	}
+	for _, l := range w.ledgers {
+		out = append(out, l.judge(quiet)...)
+	}
+	return out, nil
+}
+
+const (
+	// stuck is how long nothing may get better before what has not arrived counts as lost.
+	stuck = 30 * time.Second
+	// watched is how long it is looked on after all is well: longer than the ERP works on a write.
+	watched = workTime + 500*time.Millisecond
+)
+
+// quiesce ends all changes, has the daemon finish, and returns what is wrong then.
+func (w *world) quiesce(ctx context.Context) ([]finding, error) {
+	w.rest()
+	if w.daemon == nil || w.daemon.hasEnded() {
+		var err error
+		if w.daemon, err = w.start("", false); err != nil {
+			return nil, err
+		}
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	best, at := -1, time.Now()
+	var well time.Time
+	for {
+		select {
+		case <-tick.C:
+		case <-w.daemon.ended:
+			return nil, w.daemon.strange("ended by itself")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		fs, err := w.findings(ctx, true)
+		if err != nil {
+			return nil, err
+		}
+		missing := 0
+		for _, f := range fs {
+			if f.what != doubled {
+				missing++
+			}
+		}
+		if missing == 0 {
+			// Status costs a process, so it is asked only when the targets have everything.
+			open, err := w.open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			missing = open
+		}
+		if best < 0 || missing < best {
+			best, at = missing, time.Now()
+		}
+		switch {
+		case missing > 0:
+			well = time.Time{}
+		case well.IsZero():
+			well = time.Now()
+		case time.Since(well) > watched:
+			return fs, nil
+		}
+		if time.Since(at) > stuck {
+			if len(fs) == 0 {
+				return nil, fmt.Errorf("everything has arrived, and %d jobs are not done; the end of the log:\n%s", missing, w.daemon.tail())
+			}
+			return fs, nil
+		}
+	}
+}
+
+// open is how many jobs are not done, as syncd status says.
+func (w *world) open(ctx context.Context) (int, error) {
+	cmd := exec.CommandContext(ctx, w.binary, "status", "--json", "--config", w.config)
+	cmd.Dir, cmd.Env = w.dir, w.env()
+	out, err := cmd.Output()
+	var ee *exec.ExitError
+	if err != nil && (!errors.As(err, &ee) || ee.ExitCode() != 1) {
+		return 0, fmt.Errorf("syncd status: %w: %s", err, out)
+	}
+	var s struct {
+		Totals struct{ Open, Running, Dead, Unresolved int }
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		return 0, fmt.Errorf("syncd status: %w: %s", err, out)
+	}
+	return s.Totals.Open + s.Totals.Dead + s.Totals.Unresolved, nil
+}
