@@ -19,7 +19,6 @@ func (t *tx) AddAttempts(_ context.Context, as []jobs.Attempt) error {
 		n, a := t.s.lastAttempt, attemptIn(a)
 		t.s.attempts.put(t.edit, n, a)
 		t.s.attemptsOf.put(t.edit, entryKey{rowKey(a.RowID), n}, struct{}{})
-		t.s.attemptsAt.put(t.edit, timeKey{at: a.At.UnixMicro(), n: n}, struct{}{})
 	}
 	return nil
 }
@@ -55,11 +54,13 @@ func (t *tx) PruneAttempts(_ context.Context, before time.Time, limit int) (int,
 		return 0, err
 	}
 	var old []number
-	for k := range t.s.attemptsAt.from(timeKey{at: math.MinInt64}) {
-		if k.at >= before.UnixMicro() || len(old) >= limit {
+	for n, a := range t.s.attempts.from(0) {
+		if limit--; limit < 0 {
 			break
 		}
-		old = append(old, k.n)
+		if a.At.Before(moment(before)) {
+			old = append(old, n)
+		}
 	}
 	t.forget(old)
 	return len(old), nil
@@ -81,7 +82,6 @@ func (t *tx) forget(entries []number) {
 		a, _ := t.s.attempts.get(n)
 		t.s.attempts.remove(t.edit, n)
 		t.s.attemptsOf.remove(t.edit, entryKey{rowKey(a.RowID), n})
-		t.s.attemptsAt.remove(t.edit, timeKey{at: a.At.UnixMicro(), n: n})
 	}
 }
 
@@ -111,17 +111,17 @@ func (t *tx) AddRequests(_ context.Context, rs []jobs.Request) error {
 func what(r *jobs.Request) quad { return quad{id(r.Flow), id(r.SourceID), string(r.Kind), id(r.Key)} }
 
 // asking is a request's place among those to its client.
-func asking(r *jobs.Request) timeKey { return timeKey{id(r.Client), r.At.UnixMicro(), number(r.ID)} }
+func asking(r *jobs.Request) askedKey { return askedKey{id(r.Client), r.At.UnixMicro(), number(r.ID)} }
 
 // Requests implements jobs.Tx.
 func (t *tx) Requests(_ context.Context, client string, now time.Time, limit int) ([]jobs.Request, error) {
 	if err := t.reads(); err != nil {
 		return nil, err
 	}
-	first := timeKey{of: id(client), at: math.MinInt64}
+	first := askedKey{client: id(client), at: math.MinInt64}
 	var out []jobs.Request
 	for k := range t.s.requestsTo.from(first) {
-		if k.of != first.of || len(out) >= limit {
+		if k.client != first.client || len(out) >= limit {
 			break
 		}
 		if r, _ := t.s.requests.get(k.n); r.DueAt.UnixMicro() <= now.UnixMicro() {

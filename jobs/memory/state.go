@@ -35,12 +35,11 @@ type state struct {
 
 	attempts    tree[number, jobs.Attempt]
 	attemptsOf  tree[entryKey, struct{}]
-	attemptsAt  tree[timeKey, struct{}] // oldest first
 	lastAttempt number
 
 	requests    tree[number, jobs.Request]
-	asked       tree[quad, number]      // flow, source id, kind, key
-	requestsTo  tree[timeKey, struct{}] // by client, oldest first
+	asked       tree[quad, number]       // flow, source id, kind, key
+	requestsTo  tree[askedKey, struct{}] // by client, oldest first
 	lastRequest number
 
 	clients tree[text, jobs.ClientState]
@@ -113,16 +112,16 @@ type entryKey struct {
 
 func (a entryKey) compare(b entryKey) int { return cmp.Or(a.row.compare(b.row), cmp.Compare(b.n, a.n)) }
 
-// timeKey is the place of something among its like: by when it was made, in
-// microseconds.
-type timeKey struct {
-	of string
-	at int64
-	n  number
+// askedKey is the place of a request among those to a client: by when it was made,
+// in microseconds.
+type askedKey struct {
+	client string
+	at     int64
+	n      number
 }
 
-func (a timeKey) compare(b timeKey) int {
-	return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n))
+func (a askedKey) compare(b askedKey) int {
+	return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n))
 }
 
 // setRow puts a row in the place of the one that has its id, and in all orders.
