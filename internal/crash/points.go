@@ -68,10 +68,6 @@ var moments = []Point{
 	{Name: "rows.committing", What: "rows are written in the target database, not committed"},
 	{Name: "rows.commit", What: "the COMMIT is on its way to the target database"},
 	{Name: "rows.committed", What: "the target database has confirmed the COMMIT"},
-	{Name: "lease.taking", What: "the lease is about to be taken", Start: true, Postgres: true},
-	{Name: "lease.taken", What: "the lease is taken", Start: true, Postgres: true},
-	{Name: "lease.renewing", What: "the lease is about to be renewed", Postgres: true},
-	{Name: "lease.renewed", What: "the lease is renewed", Postgres: true},
 }
 
 // Points lists all points.

@@ -20,7 +20,7 @@ import (
 	"syncd/jobs"
 )
 
-// OpenAt opens the journal at a place as the daemon does: exclusively.
+// OpenAt opens the journal at a place as the daemon does.
 type OpenAt func(ctx context.Context, place string) (jobs.Engine, error)
 
 // childPlace names the environment variable that makes a test process the child
@@ -93,25 +93,27 @@ func pageRows(page int64) []jobs.Row {
 
 // EngineCrash kills a process that writes to the journal, again and again, and
 // proves that what it had acknowledged is there, that a transaction is there whole
-// or not at all, that a second daemon is refused while the first one lives, and
-// that it need not wait once that is dead. The package's TestMain has to be Main.
-func EngineCrash(t *testing.T, place string, open OpenAt) {
+// or not at all, that a second daemon is refused while the first one lives, unless
+// daemons share the journal, and that it need not wait once that is dead. The
+// package's TestMain has to be Main.
+func EngineCrash(t *testing.T, place string, open OpenAt, shared bool) {
 	const kills = 6
 	var acknowledged int64
 	for round := range kills {
 		c := startChild(t, place)
 		// The first acknowledgement says that the child has the journal.
 		acknowledged = c.read(1, acknowledged)
-		if e, err := open(t.Context(), place); !errors.Is(err, jobs.ErrInUse) {
-			t.Errorf("round %d: a second daemon got %v, want jobs.ErrInUse", round, err)
-			if err == nil {
-				_ = e.Close()
-			}
+		e, err := open(t.Context(), place)
+		if shared != (err == nil) || !shared && !errors.Is(err, jobs.ErrInUse) {
+			t.Errorf("round %d: a second daemon got %v; daemons share this journal: %v", round, err, shared)
+		}
+		if err == nil {
+			_ = e.Close()
 		}
 		acknowledged = c.read(1+rand.IntN(40), acknowledged)
 		acknowledged = c.kill(acknowledged)
 		start := time.Now()
-		e, err := open(t.Context(), place)
+		e, err = open(t.Context(), place)
 		if err != nil {
 			t.Fatalf("round %d: after the kill: %v", round, err)
 		}

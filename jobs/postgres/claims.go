@@ -15,7 +15,7 @@ import (
 func (t *tx) AddClaim(ctx context.Context, c jobs.Claim) error {
 	names, err := stored.ClaimedJobs(c.Jobs)
 	if err == nil {
-		_, err = t.exec(ctx, t.q.claimAdd, stored.ID(c.ID), stored.ID(c.Client), stored.ID(c.Owner), stamp(c.At), int64(c.Open), names)
+		_, err = t.exec(ctx, t.q.claimAdd, stored.ID(c.ID), stored.ID(c.Client), stored.ID(c.Owner), stamp(c.At), int64(c.Open), names, int32(c.Shard))
 	}
 	if err != nil {
 		return fmt.Errorf("store claim %s of client %s: %w", c.ID, c.Client, err)
@@ -33,7 +33,7 @@ func (t *tx) Claims(ctx context.Context, client string) (out []jobs.Claim, err e
 		var c jobs.Claim
 		var at pgtype.Timestamptz
 		var names []byte
-		if err := rows.Scan(&c.ID, &c.Client, &c.Owner, &at, &c.Open, &names); err != nil {
+		if err := rows.Scan(&c.ID, &c.Client, &c.Owner, &at, &c.Open, &names, &c.Shard); err != nil {
 			return err
 		}
 		var in stored.ReadIDs
@@ -70,6 +70,13 @@ func (t *tx) Links(ctx context.Context, client string, keys []jobs.EntityKey) (o
 		return nil, nil
 	}
 	entities, ks := entityArgs(stored.EntityKeys(keys))
+	if out, err = t.readLinks(ctx, t.q.links, stored.ID(client), entities, ks); err != nil {
+		return nil, fmt.Errorf("read %d links of client %s: %w", len(keys), client, err)
+	}
+	return out, nil
+}
+
+func (t *tx) readLinks(ctx context.Context, sql string, args ...any) (out []jobs.Link, err error) {
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var l jobs.Link
 		var seen pgtype.Timestamptz
@@ -80,11 +87,8 @@ func (t *tx) Links(ctx context.Context, client string, keys []jobs.EntityKey) (o
 		l.Entity, l.Key, l.Link, l.SeenAt = in.ID(l.Entity), in.ID(l.Key), in.ID(l.Link), moment(seen)
 		out = append(out, l)
 		return in.Err
-	}, t.q.links, stored.ID(client), entities, ks)
-	if err != nil {
-		return nil, fmt.Errorf("read %d links of client %s: %w", len(keys), client, err)
-	}
-	return out, nil
+	}, sql, args...)
+	return out, err
 }
 
 // PutLinks implements jobs.Tx.

@@ -40,19 +40,22 @@ func (c *clock) read() time.Time {
 	return c.known.Load().on(time.Now()).UTC().Truncate(time.Microsecond)
 }
 
+// acquire returns a connection and what gives it back.
+type acquire func(context.Context) (*pgxpool.Conn, func(), error)
+
 // measure takes the median of a few readings. A reading is taken half-way through
 // its round trip; one that differs from what is known by less than that much
 // says nothing new and is dropped, so that the time does not tremble.
-func (c *clock) measure(ctx context.Context, pool *pgxpool.Pool) error {
+func (c *clock) measure(ctx context.Context, acquire acquire) error {
 	type sample struct {
 		reading
 		doubt time.Duration
 	}
-	conn, err := pool.Acquire(ctx)
+	conn, release, err := acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
 	}
-	defer conn.Release()
+	defer release()
 	samples := make([]sample, 0, clockSamples)
 	for range clockSamples {
 		var database time.Time
@@ -75,7 +78,7 @@ func (c *clock) measure(ctx context.Context, pool *pgxpool.Pool) error {
 
 // keep measures again and again until ctx ends. A database that does not answer
 // leaves the clock as it is.
-func (c *clock) keep(ctx context.Context, pool *pgxpool.Pool) {
+func (c *clock) keep(ctx context.Context, acquire acquire) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
 	for {
@@ -84,7 +87,7 @@ func (c *clock) keep(ctx context.Context, pool *pgxpool.Pool) {
 			return
 		case <-tick.C:
 			once, cancel := context.WithTimeout(ctx, clockPatience)
-			_ = c.measure(once, pool)
+			_ = c.measure(once, acquire)
 			cancel()
 		}
 	}

@@ -107,6 +107,7 @@ func TestTheJournalGoesOnAfterTheServerWasStoppedAndStarted(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Cluster(t)
 	e := opened(t, server.DSN("journal"), exclusive)
+	take(t, e, "mine", "")
 	rows := int64(0)
 	for name, stop := range map[string]func(){"in good order": func() { server.Stop(pgtest.Fast) }, "at once": func() { server.Stop(pgtest.Immediate) }, "by SIGKILL": func() { server.Stop(pgtest.Kill) }} {
 		put(t, e, name)
@@ -123,8 +124,8 @@ func TestTheJournalGoesOnAfterTheServerWasStoppedAndStarted(t *testing.T) {
 			t.Errorf("stopped %s: %d rows are there, want %d", name, n, rows)
 		}
 	}
-	if err := postgres.Renew(t, e); err != nil {
-		t.Errorf("the lease is lost: %v", err)
+	if !renew(t, e, "mine") {
+		t.Error("the lease is lost")
 	}
 }
 

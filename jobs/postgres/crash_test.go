@@ -19,5 +19,5 @@ func daemon(ctx context.Context, place string) (jobs.Engine, error) {
 
 func TestWhatWasAcknowledgedSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
-	conformance.EngineCrash(t, pgtest.DSN(t), daemon)
+	conformance.EngineCrash(t, pgtest.DSN(t), daemon, true)
 }

@@ -33,9 +33,6 @@ func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
 	if e.o.ReadOnly {
 		return fmt.Errorf("write the journal (%s): it was opened read-only", e.place)
 	}
-	if e.lease != nil && e.lease.isLost() {
-		return e.lease.lose()
-	}
 	return e.run(ctx, true, fn)
 }
 
@@ -68,7 +65,7 @@ func (e *Engine) run(ctx context.Context, write bool, fn func(tx jobs.Tx) error)
 
 // once runs fn in one transaction.
 func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error) error {
-	c, err := e.pool.Acquire(ctx)
+	c, release, err := e.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,7 +82,7 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 		if t != nil {
 			e.marks.lower(t.touched)
 		}
-		c.Release()
+		release()
 	}()
 	// REPEATABLE READ for a View, which wants one state over several statements. In
 	// an Update, rows are held by locks, and a statement that waited for one sees
@@ -98,8 +95,11 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 		e.discard(c, err)
 		return err
 	}
-	t = &tx{p: ptx, q: e.q, write: write, lease: e.lease, marks: e.marks, touched: touches{}}
+	t = &tx{p: ptx, q: e.q, write: write, marks: e.marks, touched: newTouches()}
 	err = fn(t)
+	if err == nil && t.wrote && len(t.fences) > 0 {
+		err = t.hold(ctx) // they came after all that writes
+	}
 	t.ended = true
 	if err == nil {
 		// PostgreSQL makes a COMMIT after an error a ROLLBACK, so an error that fn
@@ -116,12 +116,56 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 	if !write {
 		return nil
 	}
-	if err := e.commit(ctx, ptx); err != nil {
+	if len(t.fences) > 0 {
+		err = e.commitLook(ctx, c, t)
+	} else {
+		err = e.commit(ctx, ptx)
+	}
+	if err != nil {
 		e.discard(c, err)
 		return err
 	}
 	committed = true
 	return nil
+}
+
+// commitLook ends a transaction that wrote nothing and was to be made under leases.
+// They are looked at along with its COMMIT, which does nothing but end it.
+func (e *Engine) commitLook(ctx context.Context, c *pgxpool.Conn, t *tx) error {
+	b := &pgx.Batch{}
+	for _, f := range t.fences {
+		b.Queue(t.q.leaseCheck, fenceArgs(f)...)
+	}
+	b.Queue("COMMIT")
+	results := c.SendBatch(ctx, b)
+	err := passFences(results, t.fences)
+	if e := results.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// acquire returns a connection and what gives it back. Those that are not urgent
+// leave one for those that are.
+func (e *Engine) acquire(ctx context.Context) (*pgxpool.Conn, func(), error) {
+	if jobs.IsUrgent(ctx) {
+		c, err := e.pool.Acquire(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, c.Release, nil
+	}
+	select {
+	case e.ordinary <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	c, err := e.pool.Acquire(ctx)
+	if err != nil {
+		<-e.ordinary
+		return nil, nil, err
+	}
+	return c, func() { c.Release(); <-e.ordinary }, nil
 }
 
 // commit is not cut short by the caller's context, so that its outcome is known

@@ -70,7 +70,7 @@ func unusable(err error) bool {
 // that cannot be reached at all is the caller's to wait for.
 func again(err error) bool {
 	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, jobs.ErrBusy) || errors.As(err, &connect) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	switch sqlstate(err) {

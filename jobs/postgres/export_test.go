@@ -1,8 +1,12 @@
 package postgres
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/pressly/goose/v3"
 
 	"syncd/jobs"
 )
@@ -45,18 +49,34 @@ func WarningsFrom(t *testing.T, e *Engine, age time.Duration, dead int64) []stri
 	return e.warnings(t.Context(), age, dead)
 }
 
-// Renew renews the engine's lease at once.
-func Renew(t *testing.T, e *Engine) error {
+// MakeOlder makes the journal as an older version of syncd had it.
+func MakeOlder(t *testing.T, dsn string, version int64) {
 	t.Helper()
-	return e.lease.renew(t.Context())
-}
-
-// Abandon ends an engine as a killed process does: nothing is given back.
-func Abandon(t *testing.T, e *Engine) {
-	t.Helper()
-	e.stop()
-	e.work.Wait()
-	e.pool.Close()
-	e.lease.pool.Close()
-	e.closeOnce.Do(func() {})
+	e := newEngine(Options{Schema: defaultSchema, MaxConns: 2, Exclusive: true})
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.configure(config)
+	if e.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	defer e.pool.Close()
+	if err := e.clock.measure(t.Context(), e.acquire); err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.mayUse(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.steps = slices.DeleteFunc(r.steps, func(m *goose.Migration) bool { return m.Version > version })
+	for _, step := range []func() error{
+		func() error { return e.makeSchema(t.Context()) },
+		func() error { return e.up(t.Context(), r) },
+		func() error { return e.sign(t.Context()) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

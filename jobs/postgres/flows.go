@@ -16,9 +16,10 @@ import (
 func readFlow(rows pgx.Rows) (jobs.FlowState, error) {
 	var s jobs.FlowState
 	var cursor *string
+	var more string
 	var moved, read, failing pgtype.Timestamptz
 	if err := rows.Scan(&s.Flow, &cursor, &s.Epoch, &s.PageStarts, &s.Suspect, &moved, &read,
-		&failing, &s.Failing.Class, &s.Failing.Code, &s.Failing.Message); err != nil {
+		&failing, &s.Failing.Class, &s.Failing.Code, &s.Failing.Message, &more); err != nil {
 		return s, err
 	}
 	var in stored.ReadIDs
@@ -27,7 +28,11 @@ func readFlow(rows pgx.Rows) (jobs.FlowState, error) {
 	if cursor != nil {
 		s.Cursor = json.RawMessage(in.ID(*cursor))
 	}
-	return s, in.Err
+	if in.Err != nil {
+		return s, in.Err
+	}
+	err := stored.ReadFlowMore(more, &s)
+	return s, err
 }
 
 func (t *tx) readFlows(ctx context.Context, sql string, args ...any) (out []jobs.FlowState, err error) {
@@ -78,8 +83,12 @@ func (t *tx) SaveFlow(ctx context.Context, s jobs.FlowState) error {
 		text := stored.ID(string(s.Cursor))
 		cursor = &text
 	}
-	_, err := t.exec(ctx, t.q.flowSave, stored.ID(s.Flow), cursor, s.Epoch, int32(s.PageStarts), stored.ID(s.Suspect), stamp(s.MovedAt), stamp(s.ReadAt),
-		stamp(s.Failing.Since), string(s.Failing.Class), stored.Message(s.Failing.Code), stored.Message(s.Failing.Message))
+	more, err := stored.FlowMore(&s)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, t.q.flowSave, stored.ID(s.Flow), cursor, s.Epoch, int32(s.PageStarts), stored.ID(s.Suspect), stamp(s.MovedAt), stamp(s.ReadAt),
+		stamp(s.Failing.Since), string(s.Failing.Class), stored.Message(s.Failing.Code), stored.Message(s.Failing.Message), more)
 	if err != nil {
 		return fmt.Errorf("store the state of flow %s: %w", s.Flow, err)
 	}
@@ -100,6 +109,13 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) (out []jobs
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	if out, err = t.readSources(ctx, t.q.sources, stored.ID(flow), stored.IDs(stored.Strings(ids))); err != nil {
+		return nil, fmt.Errorf("read %d source records of flow %s: %w", len(ids), flow, err)
+	}
+	return out, nil
+}
+
+func (t *tx) readSources(ctx context.Context, sql string, args ...any) (out []jobs.SourceRecord, err error) {
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var r jobs.SourceRecord
 		var observed pgtype.Timestamptz
@@ -116,11 +132,8 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) (out []jobs
 		}
 		out = append(out, r)
 		return nil
-	}, t.q.sources, stored.ID(flow), stored.IDs(stored.Strings(ids)))
-	if err != nil {
-		return nil, fmt.Errorf("read %d source records of flow %s: %w", len(ids), flow, err)
-	}
-	return out, nil
+	}, sql, args...)
+	return out, err
 }
 
 // PutSources implements jobs.Tx.
@@ -152,15 +165,19 @@ func (t *tx) Contenders(ctx context.Context, flow string, keys []string) (out []
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	if out, err = t.readContenders(ctx, t.q.contenders, stored.ID(flow), stored.IDs(stored.Strings(keys))); err != nil {
+		return nil, fmt.Errorf("read the contenders for %d keys of flow %s: %w", len(keys), flow, err)
+	}
+	return out, nil
+}
+
+func (t *tx) readContenders(ctx context.Context, sql string, args ...any) (out []jobs.Contender, err error) {
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		c, err := readContender(rows)
 		out = append(out, c)
 		return err
-	}, t.q.contenders, stored.ID(flow), stored.IDs(stored.Strings(keys)))
-	if err != nil {
-		return nil, fmt.Errorf("read the contenders for %d keys of flow %s: %w", len(keys), flow, err)
-	}
-	return out, nil
+	}, sql, args...)
+	return out, err
 }
 
 func readContender(rows pgx.Rows) (c jobs.Contender, err error) {

@@ -54,6 +54,26 @@ func (t *tx) Attempts(ctx context.Context, id jobs.RowID, limit int) (out []jobs
 	return out, nil
 }
 
+// PruneAttempts implements jobs.Tx.
+func (t *tx) PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error) {
+	n, err := t.exec(ctx, t.q.attemptsPrune, before, limit)
+	if err != nil {
+		return 0, fmt.Errorf("remove the oldest %d attempts: %w", limit, err)
+	}
+	return int(n), nil
+}
+
+// DeleteAttempts implements jobs.Tx.
+func (t *tx) DeleteAttempts(ctx context.Context, ids []jobs.RowID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if _, err := t.exec(ctx, t.q.attemptsDelete, keyArgs(stored.RowIDs(ids))...); err != nil {
+		return fmt.Errorf("remove the attempts of %d rows: %w", len(ids), err)
+	}
+	return nil
+}
+
 // AddRequests implements jobs.Tx.
 func (t *tx) AddRequests(ctx context.Context, rs []jobs.Request) error {
 	if len(rs) == 0 {
@@ -85,6 +105,13 @@ func (t *tx) AddRequests(ctx context.Context, rs []jobs.Request) error {
 
 // Requests implements jobs.Tx.
 func (t *tx) Requests(ctx context.Context, client string, now time.Time, limit int) (out []jobs.Request, err error) {
+	if out, err = t.readRequests(ctx, t.q.requests, stored.ID(client), now, limit); err != nil {
+		return nil, fmt.Errorf("read the requests to client %s: %w", client, err)
+	}
+	return out, nil
+}
+
+func (t *tx) readRequests(ctx context.Context, sql string, args ...any) (out []jobs.Request, err error) {
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var r jobs.Request
 		var at, dueAt pgtype.Timestamptz
@@ -97,11 +124,8 @@ func (t *tx) Requests(ctx context.Context, client string, now time.Time, limit i
 		r.Kind, r.At, r.DueAt = jobs.RequestKind(kind), moment(at), moment(dueAt)
 		out = append(out, r)
 		return in.Err
-	}, t.q.requests, stored.ID(client), now, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read the requests to client %s: %w", client, err)
-	}
-	return out, nil
+	}, sql, args...)
+	return out, err
 }
 
 // PostponeRequest implements jobs.Tx.
@@ -128,14 +152,16 @@ func (t *tx) Clients(ctx context.Context) (out []jobs.ClientState, err error) {
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var c jobs.ClientState
 		var paused, since, seen pgtype.Timestamptz
-		if err := rows.Scan(&c.Client, &paused, &c.Reason, &c.Evidence, &since, &c.Strikes, &c.Owner, &seen); err != nil {
+		var more string
+		if err := rows.Scan(&c.Client, &paused, &c.Reason, &c.Evidence, &since, &c.Strikes, &c.Owner, &seen, &more); err != nil {
 			return err
 		}
 		var in stored.ReadIDs
 		c.Client, c.Owner = in.ID(c.Client), in.ID(c.Owner)
 		c.PausedUntil, c.Since, c.SeenAt = moment(paused), moment(since), moment(seen)
+		err := cmp.Or(in.Err, stored.ReadClientMore(more, &c))
 		out = append(out, c)
-		return in.Err
+		return err
 	}, t.q.clients)
 	if err != nil {
 		return nil, fmt.Errorf("read the clients: %w", err)
@@ -145,8 +171,12 @@ func (t *tx) Clients(ctx context.Context) (out []jobs.ClientState, err error) {
 
 // PutClient implements jobs.Tx.
 func (t *tx) PutClient(ctx context.Context, c jobs.ClientState) error {
-	_, err := t.exec(ctx, t.q.clientPut, stored.ID(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence),
-		stamp(c.Since), int32(c.Strikes), stored.ID(c.Owner), stamp(c.SeenAt))
+	more, err := stored.ClientMore(&c)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, t.q.clientPut, stored.ID(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence),
+		stamp(c.Since), int32(c.Strikes), stored.ID(c.Owner), stamp(c.SeenAt), more)
 	if err != nil {
 		return fmt.Errorf("store client %s: %w", c.Client, err)
 	}

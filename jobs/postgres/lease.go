@@ -2,258 +2,179 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/pgtype"
 
-	"syncd/internal/crash"
 	"syncd/jobs"
+	"syncd/jobs/internal/stored"
 )
 
-var (
-	// leaseFor is how long the lease of a daemon lasts after its last renewal.
-	leaseFor = crash.Shorten(30 * time.Second)
-	// renewEvery is how often it is renewed.
-	renewEvery = crash.Shorten(10 * time.Second)
-	// renewAgain is how soon a renewal that failed is tried again.
-	renewAgain = crash.Shorten(2 * time.Second)
-	// leaseMargin is taken off the time for which this process trusts its lease, for
-	// clocks that do not run alike.
-	leaseMargin = crash.Shorten(2 * time.Second)
-)
-
+// leaseWait bounds the wait of a takeover for transactions under the old lease,
+// lockTimeout that for any other row.
 const (
-	// leasePatience bounds one renewal.
-	leasePatience = 5 * time.Second
-	// lockPatience bounds the wait for the lease's row, behind a pooler too.
-	lockPatience = `SET LOCAL lock_timeout = '5s'`
+	leaseWait   = "2s"
+	lockTimeout = "10s"
 )
 
-// lease is the journal's one row that says which daemon has it. Whoever holds the
-// row's token may write; every writing transaction holds the row against being
-// taken over until it ends.
-type lease struct {
-	pool  *pgxpool.Pool
-	q     *queries
-	log   *slog.Logger
-	me    process
-	token string // random per start
-
-	trusted  atomic.Pointer[time.Time]
-	lost     chan struct{}
-	loseOnce sync.Once
-}
-
-func newLease(pool *pgxpool.Pool, q *queries, log *slog.Logger) *lease {
-	l := &lease{pool: pool, q: q, log: log, me: thisProcess(), token: rand.Text(), lost: make(chan struct{})}
-	l.trusted.Store(&time.Time{})
-	return l
-}
-
-// holding is what the lease's row tells of the daemon that has it.
-type holding struct {
-	process
-	token        string
-	since, until time.Time
-	lapsed       bool
-}
-
-func readHolding(row pgx.Row) (h holding, err error) {
-	err = row.Scan(&h.host, &h.bootID, &h.pidSpace, &h.pid, &h.started, &h.token, &h.since, &h.until, &h.lapsed)
-	if err != nil {
-		err = fmt.Errorf("look at the daemon's lease: %w", err)
+// Fence implements jobs.Tx. It costs no round trip: the lease is looked at along
+// with the first statement that writes, or with the COMMIT if there is none. So a
+// transaction that only looks, as most claims do while nothing is due, has
+// nothing to write to the server's log.
+func (t *tx) Fence(_ context.Context, f jobs.Fence) error {
+	switch {
+	case t.ended:
+		return errEnded
+	case !t.write:
+		return errView
+	case f.Token == "":
+		return t.note(fenced(f))
+	case !slices.Contains(t.fences, f) && !slices.Contains(t.held, f):
+		t.fences = append(t.fences, f)
 	}
-	return h, err
+	return nil
 }
 
-// inUse is the error for a lease that another daemon has; nil if it is free, has lapsed, or its holder has ended for certain.
-func (h *holding) inUse(me process) error {
-	if h.token == "" || h.lapsed || h.gone(me) {
-		return nil
-	}
-	return fmt.Errorf("%w: process %d on %s has it since %s, at least until %s; stop that daemon first, or wait until then if it is dead",
-		jobs.ErrInUse, h.pid, h.host, h.since.UTC().Format(time.RFC3339), h.until.UTC().Format(time.RFC3339))
+func fenced(f jobs.Fence) error { return fmt.Errorf("%w: %s", jobs.ErrFenced, f.LaneID) }
+
+func laneArgs(l jobs.LaneID, more ...any) []any {
+	return append([]any{stored.ID(l.Client), int32(l.Shard)}, more...)
 }
 
-// take takes the lease if it is free, has lapsed, or its holder has ended for certain. It looks before it waits for the row: a holder that was stopped
-// in the middle of a transaction keeps that locked.
-func (l *lease) take(ctx context.Context) error {
-	crash.At("lease.taking")
-	start := time.Now()
-	seen, err := readHolding(l.pool.QueryRow(ctx, l.q.leaseLook))
-	if err == nil {
-		err = seen.inUse(l.me)
-	}
-	if err != nil {
-		return err
-	}
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockPatience); err != nil {
-			return fmt.Errorf("set how long to wait for the daemon's lease: %w", err)
-		}
-		h, err := readHolding(tx.QueryRow(ctx, l.q.leaseLook+" FOR UPDATE"))
-		if err != nil {
+func fenceArgs(f jobs.Fence) []any { return laneArgs(f.LaneID, stored.ID(f.Token)) }
+
+// Leases implements jobs.Tx.
+func (t *tx) Leases(ctx context.Context) (out []jobs.Lease, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var l jobs.Lease
+		if err := rows.Scan(&l.Client, &l.Shard, &l.Owner, &l.Token, &l.Since, &l.Until, &l.Lapsed); err != nil {
 			return err
 		}
-		if err := h.inUse(l.me); err != nil {
-			return err
-		}
-		if h.token != "" && !h.lapsed {
-			l.log.Info("took the journal over from a daemon that ended without giving it back", "pid", h.pid, "since", h.since.UTC())
-		}
-		_, err = tx.Exec(ctx, l.q.leaseTake, l.token, l.me.host, l.me.bootID, l.me.pidSpace, l.me.pid, l.me.started, leaseFor)
-		return err
-	})
+		var in stored.ReadIDs
+		l.Client, l.Owner, l.Token = in.ID(l.Client), in.ID(l.Owner), in.ID(l.Token)
+		l.Since, l.Until = l.Since.UTC(), l.Until.UTC()
+		out = append(out, l)
+		return in.Err
+	}, t.q.leases)
+	if err != nil {
+		return nil, fmt.Errorf("read the leases: %w", err)
+	}
+	return out, nil
+}
+
+// TakeLease implements jobs.Tx. FOR UPDATE waits for the transactions that hold
+// the row FOR KEY SHARE; changing the row would not.
+func (t *tx) TakeLease(ctx context.Context, l jobs.Lease, was string, d time.Duration) (bool, error) {
+	owner, token, old := stored.ID(l.Owner), stored.ID(l.Token), stored.ID(was)
+	n, err := t.send(ctx,
+		statement{t.q.leaseWait, nil},
+		statement{t.q.leaseFirst, laneArgs(l.LaneID, owner, token, old, d)},
+		statement{t.q.leaseLock, laneArgs(l.LaneID, old)},
+		statement{t.q.leaseTake, laneArgs(l.LaneID, old, owner, token, d)},
+		statement{t.q.patient, nil})
 	if sqlstate(err) == lockNotAvailable {
-		return l.locked(ctx, seen)
+		// Not the transaction's own, to be run again: the caller may have better to do.
+		err = fmt.Errorf("%w: a transaction under its lease has not ended (%w)", jobs.ErrBusy, err)
+		t.failed = err
 	}
-	if err == nil {
-		crash.At("lease.taken")
-		l.trust(start)
-	}
-	return err
-}
-
-// locked is the error for a lease that may be taken and whose row a transaction still holds.
-func (l *lease) locked(ctx context.Context, h holding) error {
-	if now, err := readHolding(l.pool.QueryRow(ctx, l.q.leaseLook)); err == nil {
-		h = now
-		if err := h.inUse(l.me); err != nil {
-			return err
-		}
-	}
-	if h.token == "" {
-		return fmt.Errorf("%w: a transaction of another session holds its lease; try again when that has ended", jobs.ErrInUse)
-	}
-	return fmt.Errorf("%w: process %d on %s has it since %s; its lease lapsed at %s, but a transaction of it is still open, as when a process was stopped; "+
-		"stop that daemon, or wait: the server ends such a transaction after a minute", jobs.ErrInUse, h.pid, h.host, h.since.UTC().Format(time.RFC3339), h.until.UTC().Format(time.RFC3339))
-}
-
-// trust counts from before the query that renewed the lease, by this process's
-// monotonic clock.
-func (l *lease) trust(start time.Time) {
-	until := start.Add(leaseFor - leaseMargin)
-	l.trusted.Store(&until)
-}
-
-// keep renews the lease until ctx ends or another daemon has it. While the
-// database cannot be reached the lease may lapse; it is renewed all the same
-// afterwards if nobody took it meanwhile.
-func (l *lease) keep(ctx context.Context) {
-	next := time.NewTimer(renewEvery)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.lost:
-			return
-		case <-next.C:
-		}
-		err := l.renew(ctx)
-		switch {
-		case err == nil:
-			next.Reset(renewEvery)
-		case errors.Is(err, jobs.ErrInUse):
-			l.log.Error("another daemon has taken the journal over")
-			return
-		default:
-			if ctx.Err() == nil {
-				l.log.Warn("could not renew the lease on the journal", "error", err)
-			}
-			next.Reset(renewAgain)
-		}
-	}
-}
-
-func (l *lease) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, leasePatience)
-	defer cancel()
-	crash.At("lease.renewing")
-	start := time.Now()
-	touched, err := l.exec(ctx, l.q.leaseRenew, l.token, leaseFor)
 	if err != nil {
-		return fmt.Errorf("renew the lease on the journal: %w", err)
+		return false, fmt.Errorf("take the lease of %s: %w", l.LaneID, err)
 	}
-	if touched == 0 {
-		return l.lose()
+	return n[1]+n[3] > 0, nil
+}
+
+// RenewLeases implements jobs.Tx.
+func (t *tx) RenewLeases(ctx context.Context, tokens []string, d time.Duration) (lost []string, err error) {
+	if len(tokens) == 0 {
+		return nil, nil
 	}
-	crash.At("lease.renewed")
-	l.trust(start)
+	left := map[string]bool{}
+	for _, token := range tokens {
+		left[token] = true
+	}
+	if err = t.hold(ctx); err == nil {
+		err = t.query(ctx, func(rows pgx.Rows) error {
+			var token string
+			if err := rows.Scan(&token); err != nil {
+				return err
+			}
+			token, err := stored.ParseID(token)
+			delete(left, token)
+			return err
+		}, t.q.leaseRenew, stored.IDs(tokens), d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("renew %d leases: %w", len(tokens), err)
+	}
+	for token := range left {
+		lost = append(lost, token)
+	}
+	return lost, nil
+}
+
+// FreeLease implements jobs.Tx. Who takes it next waits for what is under way.
+func (t *tx) FreeLease(ctx context.Context, f jobs.Fence) error {
+	if _, err := t.exec(ctx, t.q.leaseFree, fenceArgs(f)...); err != nil {
+		return fmt.Errorf("give the lease of %s back: %w", f.LaneID, err)
+	}
 	return nil
 }
 
-// lose notes that another daemon has the journal.
-func (l *lease) lose() error {
-	l.loseOnce.Do(func() {
-		l.trusted.Store(&time.Time{})
-		close(l.lost)
-	})
-	return fmt.Errorf("%w: it took over when this one did not renew its lease in time", jobs.ErrInUse)
+// Daemons implements jobs.Tx.
+func (t *tx) Daemons(ctx context.Context) (out []jobs.Daemon, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		m, err := readDaemon(rows)
+		out = append(out, m)
+		return err
+	}, t.q.members)
+	if err != nil {
+		return nil, fmt.Errorf("read which daemons are at work: %w", err)
+	}
+	return out, nil
 }
 
-func (l *lease) isLost() bool {
-	select {
-	case <-l.lost:
-		return true
-	default:
-		return false
+func readDaemon(rows pgx.Rows) (m jobs.Daemon, err error) {
+	var since pgtype.Timestamptz
+	var process, lanes string
+	if err := rows.Scan(&m.Owner, &process, &since, &m.Until, &m.Lapsed, &lanes, &m.Leaving); err != nil {
+		return m, err
 	}
+	m.Since, m.Until = moment(since), m.Until.UTC()
+	if m.Owner, err = stored.ParseID(m.Owner); err != nil {
+		return m, err
+	}
+	if m.Process, err = stored.ParseProcess(process); err != nil {
+		return m, fmt.Errorf("daemon %s: %w", m.Owner, err)
+	}
+	if m.Lanes, err = stored.ParseLanes(lanes); err != nil {
+		return m, fmt.Errorf("daemon %s: %w", m.Owner, err)
+	}
+	return m, nil
 }
 
-// release gives the lease back, so that the next daemon need not wait.
-func (l *lease) release() error {
-	defer l.pool.Close()
-	if l.isLost() || l.trusted.Load().IsZero() {
-		return nil
+// PutDaemon implements jobs.Tx.
+func (t *tx) PutDaemon(ctx context.Context, m jobs.Daemon, d time.Duration) error {
+	process, err := stored.Process(m.Process)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leasePatience)
-	defer cancel()
-	if _, err := l.exec(ctx, l.q.leaseRelease, l.token); err != nil {
-		return fmt.Errorf("give the lease on the journal back (it lapses within %s): %w", leaseFor, err)
+	lanes, err := stored.Lanes(m.Lanes)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(ctx, t.q.memberPut, stored.ID(m.Owner), process, stamp(m.Since), d, lanes, m.Leaving); err != nil {
+		return fmt.Errorf("store daemon %s: %w", m.Owner, err)
 	}
 	return nil
 }
 
-// exec runs a statement over the lease. Doing it twice does no harm, so one that
-// met a connection which had ended is done again on a new one.
-func (l *lease) exec(ctx context.Context, sql string, args ...any) (int64, error) {
-	tag, err := l.pool.Exec(ctx, sql, args...)
-	if err != nil && again(err) {
-		l.pool.Reset()
-		tag, err = l.pool.Exec(ctx, sql, args...)
+// DeleteDaemon implements jobs.Tx.
+func (t *tx) DeleteDaemon(ctx context.Context, owner string) error {
+	if _, err := t.exec(ctx, t.q.memberDelete, stored.ID(owner)); err != nil {
+		return fmt.Errorf("remove daemon %s: %w", owner, err)
 	}
-	return tag.RowsAffected(), err
-}
-
-// Lost is closed when another daemon has taken the journal over. Nothing can be
-// written by this engine any more.
-func (e *Engine) Lost() <-chan struct{} {
-	if e.lease == nil {
-		return nil
-	}
-	return e.lease.lost
-}
-
-// LostWhy says, once Lost is closed, what happened and what to do.
-func (e *Engine) LostWhy() error {
-	return fmt.Errorf("%w: it took over when this one did not renew its lease in time", jobs.ErrInUse)
-}
-
-// TrustedUntil is the moment, with a monotonic reading, until which no other
-// daemon can have the journal. A request to a target must not be started after
-// it, and one that still runs then must be cancelled. It moves on with each
-// renewal; it is in the past once the lease has lapsed or is lost.
-func (e *Engine) TrustedUntil() time.Time {
-	if e.lease == nil {
-		return time.Now().Add(time.Hour)
-	}
-	return *e.lease.trusted.Load()
+	return nil
 }

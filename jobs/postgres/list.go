@@ -52,6 +52,19 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) ([]jobs.Row, error) {
 	if f.Contended {
 		add(`(j.flow, j.key) IN (SELECT flow, key FROM ` + t.q.contended + `)`)
 	}
+	if f.SourceID != "" {
+		add(`j.source_id = ?`, stored.ID(f.SourceID))
+	}
+	if !f.Before.IsZero() {
+		add(`(j.last_at IS NULL OR j.last_at < ?)`, f.Before)
+	}
+	if !f.Since.IsZero() {
+		add(`j.last_at >= ?`, f.Since)
+	}
+	if f.Bodies {
+		// Looked up row by row: as a join it could read all bodies.
+		add(`EXISTS (SELECT 1 FROM ` + t.q.bodied + ` b WHERE b.flow = j.flow AND b.key = j.key OFFSET 0)`)
+	}
 	if f.After != (jobs.RowID{}) {
 		add(`(j.flow, j.key) > (?, ?)`, stored.ID(f.After.Flow), stored.ID(f.After.Key))
 	}
@@ -65,6 +78,9 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) ([]jobs.Row, error) {
 	}
 	args = append(args, limit)
 	out, err := t.readRows(ctx, sql+fmt.Sprintf(" ORDER BY j.flow, j.key LIMIT $%d", len(args)), args...)
+	if err == nil && f.Bodies && len(out) > 0 {
+		err = t.addBodies(ctx, out, keyArgs(column(out, func(r *jobs.Row) jobs.RowID { return r.RowID })))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list rows: %w", err)
 	}

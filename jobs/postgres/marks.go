@@ -7,7 +7,7 @@ import (
 	"syncd/jobs"
 )
 
-// marks remembers for each client a due time before which it has no ready row,
+// marks remembers for each lane a due time before which it has no ready row,
 // so that a search need not begin at the first row ever. Rows that were written
 // leave dead entries at the head of the index; while another session holds an old
 // snapshot they cannot be removed, and each search would pass all of them.
@@ -16,8 +16,8 @@ import (
 // another process writes is found by a search without the mark, which is made
 // every now and then.
 type marks struct {
-	mu      sync.Mutex
-	clients map[string]*mark
+	mu    sync.Mutex
+	lanes map[jobs.LaneID]*mark
 }
 
 type mark struct {
@@ -31,14 +31,14 @@ type mark struct {
 
 const (
 	// lookAgain is the shortest pause between two searches without the mark.
-	lookAgain = 2 * time.Second
+	lookAgain = 500 * time.Millisecond
 	// lookShare bounds what such searches cost: each is followed by a pause this many times as long.
 	lookShare = 20
 )
 
-func newMarks() *marks { return &marks{clients: map[string]*mark{}} }
+func newMarks() *marks { return &marks{lanes: map[jobs.LaneID]*mark{}} }
 
-// search is one search for due rows of a client.
+// search is one search for due rows of a lane.
 type search struct {
 	from    time.Time // where to begin; zero for the very first row
 	changes int
@@ -46,10 +46,10 @@ type search struct {
 	whole   bool // it goes without the mark
 }
 
-func (m *marks) begin(client string) search {
+func (m *marks) begin(lane jobs.LaneID) search {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.of(client)
+	c := m.of(lane)
 	s := search{from: c.low, changes: c.changes, start: time.Now()}
 	if !s.start.Before(c.look) {
 		s.from, s.whole = time.Time{}, true
@@ -58,10 +58,10 @@ func (m *marks) begin(client string) search {
 }
 
 // end notes that there is no ready row before low.
-func (m *marks) end(client string, s search, low time.Time) {
+func (m *marks) end(lane jobs.LaneID, s search, low time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.of(client)
+	c := m.of(lane)
 	c.looked(s)
 	if c.changes == s.changes {
 		c.low = low
@@ -70,10 +70,10 @@ func (m *marks) end(client string, s search, low time.Time) {
 
 // found notes that there is a ready row due at a time, or none: all that a look at
 // a past state can tell.
-func (m *marks) found(client string, s search, there bool, at time.Time) {
+func (m *marks) found(lane jobs.LaneID, s search, there bool, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.of(client)
+	c := m.of(lane)
 	c.looked(s)
 	if there && at.Before(c.low) {
 		c.low = at
@@ -87,41 +87,62 @@ func (c *mark) looked(s search) {
 	}
 }
 
-// lower notes that rows of clients may be due from these times on.
-func (m *marks) lower(touched map[string]time.Time) {
+// lower notes what a transaction that has ended did.
+func (m *marks) lower(t touches) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for client, at := range touched {
-		c := m.of(client)
-		c.changes++
-		if at.Before(c.low) {
-			c.low = at
+	for lane, at := range t.lanes {
+		m.of(lane).lower(at)
+	}
+	for client, at := range t.clients {
+		// A lane that is not known has no mark.
+		for lane, c := range m.lanes {
+			if lane.Client == client {
+				c.lower(at)
+			}
 		}
 	}
 }
 
-func (m *marks) of(client string) *mark {
-	c := m.clients[client]
+func (c *mark) lower(at time.Time) {
+	c.changes++
+	if at.Before(c.low) {
+		c.low = at
+	}
+}
+
+func (m *marks) of(lane jobs.LaneID) *mark {
+	c := m.lanes[lane]
 	if c == nil {
 		c = &mark{}
-		m.clients[client] = c
+		m.lanes[lane] = c
 	}
 	return c
 }
 
-// touches collects, over one transaction, the earliest due time of each client's
+// touches collects, over one transaction, the earliest due time of each lane's
 // ready rows that it held or wrote. Those that it held were left out by searches
 // of others; whether it changed them or not, they are to be found again.
-type touches map[string]time.Time
+type touches struct {
+	lanes map[jobs.LaneID]time.Time
+	// clients are those of which rows in any lane were made due.
+	clients map[string]time.Time
+}
+
+func newTouches() touches {
+	return touches{map[jobs.LaneID]time.Time{}, map[string]time.Time{}}
+}
 
 func (t touches) add(r *jobs.Row) {
 	if r.State == jobs.Ready {
-		t.at(r.Client, r.DueAt)
+		earlier(t.lanes, jobs.LaneID{Client: r.Client, Shard: r.Shard}, r.DueAt)
 	}
 }
 
-func (t touches) at(client string, at time.Time) {
-	if old, ok := t[client]; !ok || at.Before(old) {
-		t[client] = at
+func (t touches) woke(client string, at time.Time) { earlier(t.clients, client, at) }
+
+func earlier[K comparable](m map[K]time.Time, k K, at time.Time) {
+	if old, ok := m[k]; !ok || at.Before(old) {
+		m[k] = at
 	}
 }

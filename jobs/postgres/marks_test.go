@@ -113,43 +113,68 @@ func TestWhatAnotherProcessMakesDueIsFoundSoon(t *testing.T) {
 func TestAMarkIsNotRaisedOverRowsThatASearchCouldNotSee(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Date(2026, 1, 1, 0, 0, s, 0, time.UTC) }
+	erp := jobs.LaneID{Client: "erp", Shard: 2}
+	touched := func(lane jobs.LaneID, at time.Time) touches {
+		w := newTouches()
+		w.add(&jobs.Row{Client: lane.Client, Shard: lane.Shard, State: jobs.Ready, DueAt: at})
+		return w
+	}
 	for _, c := range []struct {
 		name string
 		do   func(m *marks)
 		want time.Time
 	}{
-		{"raised by a search", func(m *marks) { m.end("erp", m.begin("erp"), at(9)) }, at(9)},
+		{"raised by a search", func(m *marks) { m.end(erp, m.begin(erp), at(9)) }, at(9)},
 		{"lowered by a transaction", func(m *marks) {
-			m.end("erp", m.begin("erp"), at(9))
-			m.lower(map[string]time.Time{"erp": at(3)})
+			m.end(erp, m.begin(erp), at(9))
+			m.lower(touched(erp, at(3)))
 		}, at(3)},
 		{"a transaction ends during a search", func(m *marks) {
-			s := m.begin("erp")
-			m.lower(map[string]time.Time{"erp": at(3)})
-			m.end("erp", s, at(9))
+			s := m.begin(erp)
+			m.lower(touched(erp, at(3)))
+			m.end(erp, s, at(9))
 		}, time.Time{}},
-		{"another client's transaction ends during a search", func(m *marks) {
-			s := m.begin("erp")
-			m.lower(map[string]time.Time{"crm": at(3)})
-			m.end("erp", s, at(9))
+		{"another lane's transaction ends during a search", func(m *marks) {
+			s := m.begin(erp)
+			m.lower(touched(jobs.LaneID{Client: "erp", Shard: 1}, at(3)))
+			m.end(erp, s, at(9))
+		}, at(9)},
+		{"rows of the client are woken during a search", func(m *marks) {
+			s := m.begin(erp)
+			w := newTouches()
+			w.woke("erp", at(3))
+			m.lower(w)
+			m.end(erp, s, at(9))
+		}, time.Time{}},
+		{"rows of the client were woken", func(m *marks) {
+			m.end(erp, m.begin(erp), at(9))
+			w := newTouches()
+			w.woke("erp", at(3))
+			m.lower(w)
+		}, at(3)},
+		{"rows of another client were woken", func(m *marks) {
+			m.end(erp, m.begin(erp), at(9))
+			w := newTouches()
+			w.woke("crm", at(3))
+			m.lower(w)
 		}, at(9)},
 		{"a look finds an earlier row", func(m *marks) {
-			m.end("erp", m.begin("erp"), at(9))
-			m.found("erp", m.begin("erp"), true, at(4))
+			m.end(erp, m.begin(erp), at(9))
+			m.found(erp, m.begin(erp), true, at(4))
 		}, at(4)},
 		{"a look finds nothing", func(m *marks) {
-			m.end("erp", m.begin("erp"), at(9))
-			m.found("erp", m.begin("erp"), false, time.Time{})
+			m.end(erp, m.begin(erp), at(9))
+			m.found(erp, m.begin(erp), false, time.Time{})
 		}, at(9)},
 		{"a look finds a later row", func(m *marks) {
-			m.end("erp", m.begin("erp"), at(9))
-			m.found("erp", m.begin("erp"), true, at(20))
+			m.end(erp, m.begin(erp), at(9))
+			m.found(erp, m.begin(erp), true, at(20))
 		}, at(9)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMarks()
 			c.do(m)
-			if got := m.of("erp").low; got != c.want {
+			if got := m.of(erp).low; got != c.want {
 				t.Errorf("the mark stands at %v, want %v", got, c.want)
 			}
 		})

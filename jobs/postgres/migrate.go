@@ -43,7 +43,7 @@ func (e *Engine) mayUse(ctx context.Context) (r readiness, err error) {
 	}
 	switch {
 	case r.version > r.want:
-		return r, fmt.Errorf("%w: schema %s is version %d and this syncd knows up to %d; install the newer syncd again", jobs.ErrNewer, e.o.Schema, r.version, r.want)
+		return r, r.newer(e.o.Schema)
 	case r.version == r.want || e.o.Exclusive:
 		return r, nil
 	case r.version == 0:
@@ -51,6 +51,10 @@ func (e *Engine) mayUse(ctx context.Context) (r readiness, err error) {
 	default:
 		return r, fmt.Errorf("%w: schema %s is version %d and this syncd needs %d; `syncd run` of this version brings it up to date when it starts", jobs.ErrOlder, e.o.Schema, r.version, r.want)
 	}
+}
+
+func (r *readiness) newer(schema string) error {
+	return fmt.Errorf("%w: schema %s is version %d and this syncd knows up to %d; install the newer syncd again", jobs.ErrNewer, schema, r.version, r.want)
 }
 
 // version is the schema's version; 0 when there is none.
@@ -86,10 +90,34 @@ func (e *Engine) migrate(ctx context.Context, r readiness) error {
 			return fmt.Errorf("wait for another daemon that makes the schema: %w", err)
 		}
 	}
+	// Another daemon may have done it meanwhile.
+	if r.version, err = e.version(ctx); err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	switch {
+	case r.version == r.want:
+		return nil
+	case r.version > r.want:
+		return r.newer(e.o.Schema)
+	case r.version > 0:
+		if err := e.keepOut(ctx, lock); err != nil {
+			return err
+		}
+	}
 	if err := e.up(ctx, r); err != nil {
 		return fmt.Errorf("bring schema %s from version %d to %d: %w", e.o.Schema, r.version, r.want, err)
 	}
-	return e.sign(ctx)
+	if err := e.sign(ctx); err != nil {
+		return err
+	}
+	// An older daemon that saw the version before and waits for the row is refused too.
+	if _, err := lock.Exec(ctx, e.q.leaseClose); err != nil {
+		return fmt.Errorf("lock older daemons out: %w", err)
+	}
+	if err := lock.Commit(ctx); err != nil {
+		return fmt.Errorf("lock older daemons out: %w", err)
+	}
+	return nil
 }
 
 // makeSchema makes the schema and the table whose lock guards the migrations. Of

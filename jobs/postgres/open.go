@@ -19,9 +19,10 @@ import (
 type Options struct {
 	// Schema holds the journal's tables; "" for "syncd". It is made if it is not there.
 	Schema string
-	// Exclusive is for the daemon: it takes the journal's lease, keeps it, and makes
-	// a journal that is missing or brings an older one up to date. Without it the
-	// journal has to be there already, as this version knows it.
+	// Exclusive is for the daemon: it makes a journal that is missing and brings an
+	// older one up to date, for which it needs that alone. Of a journal as this version
+	// knows it any number of daemons may be at work, each in the lanes whose leases it
+	// has. Without it the journal has to be there already, as this version knows it.
 	Exclusive bool
 	// ReadOnly refuses Update.
 	ReadOnly bool
@@ -29,8 +30,8 @@ type Options struct {
 	// the server: settings then travel with each transaction and no statement is
 	// prepared.
 	Pooler bool
-	// MaxConns bounds the connections in use at once; 0 for 8. An exclusive engine
-	// has one more, for its lease.
+	// MaxConns bounds the connections in use at once; 0 for 8. There is one more for
+	// what is jobs.Urgent.
 	MaxConns int
 	// Now is the time in tests; nil for the database's clock. Leases always go by the database's.
 	Now func() time.Time
@@ -49,18 +50,19 @@ type Engine struct {
 	// that each session or transaction has to turn it on.
 	syncCommit bool
 	clock      *clock
-	lease      *lease // nil unless Exclusive
+	// ordinary bounds the connections in use for what is not urgent.
+	ordinary chan struct{}
 
 	stop      context.CancelFunc
 	work      sync.WaitGroup
 	closeOnce sync.Once
-	closeErr  error
 }
 
 // defaultSchema and defaultConns stand for options that are not set.
 const (
 	defaultSchema = "syncd"
 	defaultConns  = 8
+	mostConns     = 1000
 )
 
 // connectTimeout bounds one attempt to reach the server, unless the DSN says otherwise.
@@ -92,6 +94,7 @@ func open(ctx context.Context, dsn string, o Options) (e *Engine, err error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = defaultConns
 	}
+	o.MaxConns = min(o.MaxConns, mostConns)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -101,7 +104,8 @@ func open(ctx context.Context, dsn string, o Options) (e *Engine, err error) {
 		return nil, errors.New("the connection string is not understood; write postgres://USER@HOST:5432/DATABASE or key=value pairs, with the password by reference")
 	}
 	background, stop := context.WithCancel(context.Background())
-	e = &Engine{o: o, q: newQueries(o.Schema), marks: newMarks(), place: describe(config.ConnConfig, o.Schema), stop: stop}
+	e = newEngine(o)
+	e.place, e.stop = describe(config.ConnConfig, o.Schema), stop
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -111,66 +115,43 @@ func open(ctx context.Context, dsn string, o Options) (e *Engine, err error) {
 	if e.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return e, e.explain(err)
 	}
-	if err = e.prepare(ctx, config, background); err != nil {
+	if err = e.prepare(ctx, background); err != nil {
 		return e, e.explain(err)
 	}
 	return e, nil
 }
 
-// prepare makes sure that server and schema can serve, and takes the lease.
-func (e *Engine) prepare(ctx context.Context, config *pgxpool.Config, background context.Context) error {
+// newEngine is an engine without connections.
+func newEngine(o Options) *Engine {
+	return &Engine{o: o, q: newQueries(o.Schema), marks: newMarks(), clock: &clock{now: o.Now}, ordinary: make(chan struct{}, o.MaxConns)}
+}
+
+// prepare makes sure that server and schema can serve.
+func (e *Engine) prepare(ctx, background context.Context) error {
 	if err := e.checkServer(ctx); err != nil {
 		return err
 	}
-	e.clock = &clock{now: e.o.Now}
-	if err := e.clock.measure(ctx, e.pool); err != nil {
+	if err := e.clock.measure(ctx, e.acquire); err != nil {
 		return err
 	}
 	ready, err := e.mayUse(ctx)
 	if err != nil {
 		return err
 	}
-	if e.o.Exclusive {
-		if err := e.take(ctx, config, ready); err != nil {
-			return err
-		}
-		e.work.Go(func() { e.lease.keep(background) })
-	}
-	if e.o.Now == nil {
-		e.work.Go(func() { e.clock.keep(background, e.pool) })
-	}
-	return nil
-}
-
-// take makes this engine the journal's one daemon. The lease stands in the
-// schema, so a schema that has none yet is made before, and any other is changed
-// only under the lease: an older daemon may be at work.
-func (e *Engine) take(ctx context.Context, config *pgxpool.Config, ready readiness) error {
-	if ready.version == 0 {
+	if ready.version < ready.want {
 		if err := e.migrate(ctx, ready); err != nil {
 			return err
 		}
 	}
-	// A connection of its own: a lease that waits for one in use by jobs may lapse.
-	own := config.Copy()
-	own.MaxConns, own.MinConns, own.MinIdleConns = 1, 0, 0
-	pool, err := pgxpool.NewWithConfig(ctx, own)
-	if err != nil {
-		return err
-	}
-	e.lease = newLease(pool, e.q, e.o.Log)
-	if err := e.lease.take(ctx); err != nil {
-		return err
-	}
-	if ready.version > 0 && ready.version < ready.want {
-		return e.migrate(ctx, ready)
+	if e.o.Now == nil {
+		e.work.Go(func() { e.clock.keep(background, e.acquire) })
 	}
 	return nil
 }
 
 // configure gives the pool's connections their settings.
 func (e *Engine) configure(c *pgxpool.Config) {
-	c.MaxConns = int32(min(e.o.MaxConns, 1000))
+	c.MaxConns = int32(e.o.MaxConns) + 1
 	c.MinConns, c.MinIdleConns = 0, 0
 	c.MaxConnLifetime, c.MaxConnLifetimeJitter = time.Hour, 10*time.Minute
 	c.HealthCheckPeriod = 30 * time.Second
@@ -217,8 +198,7 @@ func (e *Engine) Describe() string { return e.place }
 // process's monotonic clock.
 func (e *Engine) Now() time.Time { return e.clock.read() }
 
-// Close implements jobs.Engine. It waits for transactions under way and gives the
-// lease back.
+// Close implements jobs.Engine. It waits for transactions under way.
 func (e *Engine) Close() error {
 	e.closeOnce.Do(func() {
 		e.stop()
@@ -226,9 +206,6 @@ func (e *Engine) Close() error {
 		if e.pool != nil {
 			e.pool.Close()
 		}
-		if e.lease != nil {
-			e.closeErr = e.lease.release()
-		}
 	})
-	return e.closeErr
+	return nil
 }

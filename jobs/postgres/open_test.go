@@ -117,7 +117,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{name: "no journal for a command", dsn: fresh, is: jobs.ErrAbsent,
 			says: "open the journal: there is none yet in schema syncd of this database; `syncd run` makes it when it starts for the first time"},
 		{name: "a newer journal", dsn: old, prepare: `INSERT INTO syncd.goose_db_version (version_id, is_applied) VALUES (7, true)`, o: daemon, is: jobs.ErrNewer,
-			says: "open the journal: written by a newer version of syncd: schema syncd is version 7 and this syncd knows up to 2; install the newer syncd again"},
+			says: "open the journal: written by a newer version of syncd: schema syncd is version 7 and this syncd knows up to 3; install the newer syncd again"},
 		{name: "an older journal for a command", dsn: old, prepare: `DELETE FROM syncd.goose_db_version WHERE version_id > 0`, is: jobs.ErrAbsent,
 			says: "open the journal: there is none yet in schema syncd"},
 		{name: "a role that may make no schema", dsn: fresh, o: daemon,
@@ -258,31 +258,38 @@ func TestDescribeTellsThePlaceAndNoSecret(t *testing.T) {
 
 func TestDaemonsThatStartTogetherMakeOneJournal(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.DSN(t)
-	const daemons = 6
-	var all sync.WaitGroup
-	engines, errs := make([]*postgres.Engine, daemons), make([]error, daemons)
-	for i := range daemons {
-		all.Go(func() {
-			engines[i], errs[i] = postgres.Open(t.Context(), dsn, postgres.Options{Exclusive: true, MaxConns: 3})
-		})
-	}
-	all.Wait()
-	won := 0
-	for i := range daemons {
-		switch {
-		case errs[i] == nil:
-			won++
-			put(t, engines[i], "A")
-			if err := engines[i].Close(); err != nil {
-				t.Error(err)
+	for _, c := range []struct {
+		name string
+		make func(*testing.T, string)
+	}{
+		{"where there is none", func(*testing.T, string) {}},
+		{"where an older one is", func(t *testing.T, dsn string) { postgres.MakeOlder(t, dsn, 2) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.DSN(t)
+			c.make(t, dsn)
+			const daemons = 6
+			var all sync.WaitGroup
+			engines, errs := make([]*postgres.Engine, daemons), make([]error, daemons)
+			for i := range daemons {
+				all.Go(func() {
+					engines[i], errs[i] = postgres.Open(t.Context(), dsn, postgres.Options{Exclusive: true, MaxConns: 3})
+				})
 			}
-		case !errors.Is(errs[i], jobs.ErrInUse):
-			t.Errorf("daemon %d got %v, want the journal or jobs.ErrInUse", i, errs[i])
-		}
-	}
-	if won != 1 {
-		t.Errorf("%d daemons have the journal, want 1", won)
+			all.Wait()
+			for i := range daemons {
+				if errs[i] != nil {
+					t.Errorf("daemon %d: %v", i, errs[i])
+					continue
+				}
+				put(t, engines[i], fmt.Sprint("by ", i))
+				defer func() { _ = engines[i].Close() }()
+			}
+			if n := ask[int](t, session(t, dsn), `SELECT count(*) FROM syncd.jobs`); n != daemons {
+				t.Errorf("%d rows are there, want %d", n, daemons)
+			}
+		})
 	}
 }
 

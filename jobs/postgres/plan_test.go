@@ -61,12 +61,14 @@ func newPlanTest(t *testing.T, pooler bool) *planTest {
 	if err := made.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &planTest{T: t, e: &Engine{o: Options{Schema: "syncd", MaxConns: 1, Pooler: pooler}, q: newQueries("syncd"), marks: newMarks(), clock: &clock{now: time.Now}}}
+	// A connection of its own, so that one session makes all plans.
+	p := &planTest{T: t, e: newEngine(Options{Schema: "syncd", MaxConns: 1, Pooler: pooler, Now: time.Now})}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.e.configure(config)
+	config.MaxConns = 1
 	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -17,7 +17,7 @@ func rowColumns() []rowColumn {
 		read_at:timestamptz hash:bytea gone:bool attempt:int8 tries:int4 streak:int4 first_try_at:timestamptz
 		applied_generation:int8 applied_hash:bytea applied_gone:bool applied_at:timestamptz unresolved_at:timestamptz
 		misses:int4 miss_code:text open_since:timestamptz due_at:timestamptz solo:bool last_class:text last_code:text
-		last_message:text last_at:timestamptz wait_entity:text wait_key:text renamed_from:text`) {
+		last_message:text last_at:timestamptz wait_entity:text wait_key:text renamed_from:text shard:int4 grp:text key_epoch:int8`) {
 		name, array, _ := strings.Cut(field, ":")
 		cs = append(cs, rowColumn{name, array})
 	}
@@ -37,7 +37,7 @@ type queries struct {
 	flow, flowHeld, flowMake, flowSave, flows string
 	sources, sourcesPut                       string
 	contenders, contenderPut, contenderDelete string
-	contendersCount, contended                string
+	contendersCount, contended, bodied        string
 	claimAdd, claims, claimReduce, claimEnd   string
 	links, linksPut, linksDelete              string
 	attemptsAdd, attempts                     string
@@ -45,7 +45,17 @@ type queries struct {
 	requestsDelete, clients, clientPut        string
 	counts, destinations, meta, metaPut       string
 
-	leaseLook, leaseTake, leaseRenew, leaseRelease, leaseHold string
+	place, countReady, heads, rowsOf, rowsNext, rowsEnd string
+	groups, groupsPut, pins, pinsPut, pinsDelete        string
+	attemptsPrune, attemptsDelete                       string
+	runAdd, runPut, runs, runsOpen, runsDelete          string
+	listSources, listContenders, listLinks, listGroups  string
+	listPins, listAttempts, listRequests, linkClients   string
+
+	leaseLook, leaseClose                                 string
+	leases, leaseWait, leaseFirst, leaseLock, leaseTake   string
+	leaseRenew, leaseFree, leaseHold, leaseCheck, patient string
+	members, memberPut, memberDelete                      string
 }
 
 func newQueries(schema string) *queries {
@@ -53,7 +63,10 @@ func newQueries(schema string) *queries {
 	q.overRows()
 	q.overFlows()
 	q.overClients()
-	q.overLease()
+	q.overGroups()
+	q.overRuns()
+	q.overWalks()
+	q.overLeases()
 	for _, s := range q.all() {
 		*s = strings.ReplaceAll(*s, "{s}", schema)
 	}
@@ -63,11 +76,15 @@ func newQueries(schema string) *queries {
 func (q *queries) all() []*string {
 	return []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.put, &q.patch, &q.putBody, &q.dropBody, &q.due, &q.dueHeld, &q.nextDue, &q.wake,
 		&q.flow, &q.flowHeld, &q.flowMake, &q.flowSave, &q.flows, &q.sources, &q.sourcesPut,
-		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount, &q.contended,
+		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount, &q.contended, &q.bodied,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
 		&q.clients, &q.clientPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
-		&q.leaseLook, &q.leaseTake, &q.leaseRenew, &q.leaseRelease, &q.leaseHold}
+		&q.place, &q.countReady, &q.heads, &q.rowsOf, &q.rowsNext, &q.rowsEnd, &q.groups, &q.groupsPut, &q.pins, &q.pinsPut, &q.pinsDelete, &q.attemptsPrune, &q.attemptsDelete,
+		&q.runAdd, &q.runPut, &q.runs, &q.runsOpen, &q.runsDelete,
+		&q.listSources, &q.listContenders, &q.listLinks, &q.listGroups, &q.listPins, &q.listAttempts, &q.listRequests, &q.linkClients,
+		&q.leaseLook, &q.leaseClose, &q.leases, &q.leaseWait, &q.leaseFirst, &q.leaseLock, &q.leaseTake,
+		&q.leaseRenew, &q.leaseFree, &q.leaseHold, &q.leaseCheck, &q.patient, &q.members, &q.memberPut, &q.memberDelete}
 }
 
 // found is a FROM clause: the rows x of a table for a batch of keys, each looked up
@@ -106,11 +123,15 @@ func (q *queries) overRows() {
 	}
 	list, batch := strings.Join(names, ", "), "unnest("+strings.Join(arrays, ", ")+")"
 	const byKey = "x.flow = k.flow AND x.key = k.key"
-	q.jobs, q.contended = "{s}.jobs", "{s}.contenders"
+	q.jobs, q.contended, q.bodied = "{s}.jobs", "{s}.contenders", "{s}.bodies"
 	q.columns = strings.Join(selects, ", ")
 	q.rows = "SELECT x.* " + found(list, "{s}.jobs", byKey, "", 1, "flow", "key")
 	q.rowsHeld = "SELECT x.* " + found(list, "{s}.jobs", byKey, held, 1, "flow", "key")
 	q.bodies = "SELECT x.* " + found("flow, key, body", "{s}.bodies", byKey, "", 1, "flow", "key")
+	// Row by row of each group's own part of the index.
+	q.heads = "SELECT x.* FROM unnest($2::text[]) AS k (grp) CROSS JOIN LATERAL (SELECT " + list + ` FROM {s}.jobs x WHERE x.flow = $1 AND x.grp = k.grp
+		AND x.grp <> '' AND x.state <> 'done' AND x.state <> ALL ($3::text[])
+		ORDER BY x.desired_epoch, x.desired_version, x.desired_observed NULLS FIRST, x.key LIMIT 1) AS x`
 	replace := " ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(excluded, ", ")
 	q.put = "INSERT INTO {s}.jobs (" + list + ") SELECT * FROM " + batch + replace
 	// Of rows that are there the conflict finds each by its key, as no join is sure to.
@@ -119,10 +140,16 @@ func (q *queries) overRows() {
 	q.putBody = `INSERT INTO {s}.bodies (flow, key, body) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[])
 		ON CONFLICT (flow, key) DO UPDATE SET body = excluded.body`
 	q.dropBody = "DELETE FROM {s}.bodies WHERE " + theRows(found("ctid", "{s}.bodies", byKey, " FOR UPDATE", 1, "flow", "key"))
-	q.due = "SELECT " + q.columns + ` FROM {s}.jobs j WHERE j.client = $1 AND j.state = 'ready' AND j.due_at <= $2 AND j.due_at >= $4
+	q.due = "SELECT " + q.columns + ` FROM {s}.jobs j WHERE j.client = $1 AND j.shard = $5 AND j.state = 'ready' AND j.due_at <= $2 AND j.due_at >= $4
 		ORDER BY j.due_at LIMIT $3`
 	q.dueHeld = q.due + held + " SKIP LOCKED"
-	q.nextDue = `SELECT due_at FROM {s}.jobs WHERE client = $1 AND state = 'ready' AND due_at >= $2 ORDER BY due_at LIMIT 1`
+	q.nextDue = `SELECT due_at FROM {s}.jobs WHERE client = $1 AND shard = $3 AND state = 'ready' AND due_at >= $2 ORDER BY due_at LIMIT 1`
+	// Rows that are held by now and ready.
+	q.place = "UPDATE {s}.jobs SET shard = $1 WHERE " + theRows(found("ctid", "{s}.jobs", byKey, held, 2, "flow", "key"))
+	q.rowsOf = `DECLARE ready NO SCROLL CURSOR FOR SELECT flow, key, entity, shard FROM {s}.jobs WHERE client = $1 AND state = 'ready' ORDER BY shard, due_at`
+	q.rowsNext = fmt.Sprintf(`FETCH %d FROM ready`, reshardPage)
+	q.rowsEnd = `CLOSE ready`
+	q.countReady = `SELECT count(*) FROM (SELECT 1 FROM {s}.jobs WHERE flow = $1 AND state = 'ready' LIMIT $2) AS x`
 	// The state is compared in a way that no index serves: the one over ready rows
 	// would look as good, to the planner, as the one over waiting rows. Each applied
 	// record asks, and hardly ever does anything wait, so that is looked at first.
@@ -139,22 +166,24 @@ func (q *queries) overRows() {
 
 func (q *queries) overFlows() {
 	const flow = `SELECT flow, cursor, epoch, page_starts, suspect, moved_at, read_at,
-		failing_since, fail_class, fail_code, fail_message FROM {s}.cursors`
+		failing_since, fail_class, fail_code, fail_message, more FROM {s}.cursors`
 	q.flows = flow + ` ORDER BY flow`
 	q.flow = flow + ` WHERE flow = $1`
 	q.flowHeld = q.flow + ` FOR NO KEY UPDATE`
 	q.flowMake = `INSERT INTO {s}.cursors (flow, epoch, page_starts, suspect) VALUES ($1, 0, 0, '') ON CONFLICT DO NOTHING`
 	q.flowSave = `INSERT INTO {s}.cursors (flow, cursor, epoch, page_starts, suspect, moved_at, read_at,
-		failing_since, fail_class, fail_code, fail_message) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		failing_since, fail_class, fail_code, fail_message, more) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (flow) DO UPDATE SET cursor = excluded.cursor, epoch = excluded.epoch, page_starts = excluded.page_starts,
 		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at, failing_since = excluded.failing_since,
-		fail_class = excluded.fail_class, fail_code = excluded.fail_code, fail_message = excluded.fail_message`
+		fail_class = excluded.fail_class, fail_code = excluded.fail_code, fail_message = excluded.fail_message, more = excluded.more`
 	q.sources = "SELECT x.* " + found("id, epoch, version, observed, gone, keys", "{s}.sources", "x.flow = $1 AND x.id = k.id", "", 2, "id")
 	q.sourcesPut = `INSERT INTO {s}.sources (flow, id, epoch, version, observed, gone, keys)
 		SELECT $1, * FROM unnest($2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::bool[], $7::text[])
 		ON CONFLICT (flow, id) DO UPDATE SET epoch = excluded.epoch, version = excluded.version,
 		observed = excluded.observed, gone = excluded.gone, keys = excluded.keys`
-	q.contenders = "SELECT x.* " + found("flow, key, source_id, epoch, version, observed, changed_at, hash, body, since", "{s}.contenders",
+	const contender = "flow, key, source_id, epoch, version, observed, changed_at, hash, body, since"
+	q.listContenders = "SELECT " + contender + ` FROM {s}.contenders WHERE flow = $1 AND (key, source_id) > ($2, $3) ORDER BY key, source_id LIMIT $4`
+	q.contenders = "SELECT x.* " + found(contender, "{s}.contenders",
 		"x.flow = $1 AND x.key = k.key", "", 2, "key") + " ORDER BY x.since NULLS FIRST, x.key, x.source_id"
 	q.contenderPut = `INSERT INTO {s}.contenders (flow, key, source_id, epoch, version, observed, changed_at, hash, body, since)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (flow, key, source_id) DO UPDATE SET epoch = excluded.epoch,
@@ -165,8 +194,8 @@ func (q *queries) overFlows() {
 }
 
 func (q *queries) overClients() {
-	q.claimAdd = `INSERT INTO {s}.claims (id, client, owner, at, open, jobs) VALUES ($1, $2, $3, $4, $5, $6)`
-	q.claims = `SELECT id, client, owner, at, open, jobs FROM {s}.claims`
+	q.claimAdd = `INSERT INTO {s}.claims (id, client, owner, at, open, jobs, shard) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	q.claims = `SELECT id, client, owner, at, open, jobs, shard FROM {s}.claims`
 	q.claimReduce = `UPDATE {s}.claims SET open = open - $3 WHERE id = $1 AND owner = $2`
 	q.claimEnd = `DELETE FROM {s}.claims WHERE id = $1 AND owner = $2 AND open <= 0`
 	const byEntity = "x.client = $1 AND x.entity = k.entity AND x.key = k.key"
@@ -179,28 +208,17 @@ func (q *queries) overClients() {
 		SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::text[], $7::text[], $8::text[])`
 	// Ordered by a sum, so that the index over ids alone looks useless.
 	q.attempts = `SELECT number, generation, at, class, code, message FROM {s}.attempts WHERE flow = $1 AND key = $2 ORDER BY id + 0 DESC LIMIT $3`
+	q.attemptsPrune = `DELETE FROM {s}.attempts WHERE id = ANY (ARRAY(SELECT id FROM {s}.attempts ORDER BY id LIMIT $2)) AND (at IS NULL OR at < $1)`
+	q.attemptsDelete = "DELETE FROM {s}.attempts WHERE " + theRows(found("ctid", "{s}.attempts", "x.flow = k.flow AND x.key = k.key", " FOR UPDATE", 1, "flow", "key"))
 	q.requestsAdd = `INSERT INTO {s}.requests (client, flow, source_id, kind, key, at, due_at)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[])
 		ON CONFLICT (flow, source_id, kind, key) DO NOTHING`
 	q.requests = `SELECT id, client, flow, source_id, kind, key, at, due_at FROM {s}.requests WHERE client = $1 AND due_at <= $2 ORDER BY at, id LIMIT $3`
 	q.requestPostpone = `UPDATE {s}.requests SET due_at = $2 WHERE id = $1`
 	q.requestsDelete = `DELETE FROM {s}.requests WHERE id = ANY ($1::int8[])`
-	q.clients = `SELECT client, paused_until, reason, evidence, since, strikes, owner, seen_at FROM {s}.clients ORDER BY client`
-	q.clientPut = `INSERT INTO {s}.clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
+	q.clients = `SELECT client, paused_until, reason, evidence, since, strikes, owner, seen_at, more FROM {s}.clients ORDER BY client`
+	q.clientPut = `INSERT INTO {s}.clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at, more)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
 		reason = excluded.reason, evidence = excluded.evidence, since = excluded.since, strikes = excluded.strikes,
-		owner = excluded.owner, seen_at = excluded.seen_at`
-}
-
-// overLease: a transaction that writes holds the lease's row with the weakest of
-// locks, which a renewal does not mind and a takeover waits for.
-func (q *queries) overLease() {
-	const mine = ` WHERE name = 'journal' AND token = $1`
-	q.leaseLook = `SELECT host, boot_id, pid_space, pid, started, token, since, expires_at, expires_at <= clock_timestamp()
-		FROM {s}.daemons WHERE name = 'journal'`
-	q.leaseTake = `UPDATE {s}.daemons SET token = $1, host = $2, boot_id = $3, pid_space = $4, pid = $5, started = $6,
-		since = clock_timestamp(), renewed_at = clock_timestamp(), expires_at = clock_timestamp() + $7::interval WHERE name = 'journal'`
-	q.leaseRenew = `UPDATE {s}.daemons SET renewed_at = clock_timestamp(), expires_at = clock_timestamp() + $2::interval` + mine
-	q.leaseRelease = `UPDATE {s}.daemons SET token = '', expires_at = 'epoch'` + mine
-	q.leaseHold = `SELECT 1 FROM {s}.daemons` + mine + ` FOR KEY SHARE`
+		owner = excluded.owner, seen_at = excluded.seen_at, more = excluded.more`
 }

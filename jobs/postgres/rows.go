@@ -53,6 +53,9 @@ func rowArgs(rows []jobs.Row) []any {
 		column(rows, func(r *jobs.Row) string { return stored.ID(r.WaitEntity) }),
 		column(rows, func(r *jobs.Row) string { return stored.ID(r.WaitKey) }),
 		column(rows, func(r *jobs.Row) string { return stored.ID(r.RenamedFrom) }),
+		column(rows, func(r *jobs.Row) int32 { return int32(r.Shard) }),
+		column(rows, func(r *jobs.Row) string { return stored.ID(r.Group) }),
+		column(rows, func(r *jobs.Row) int64 { return r.KeyEpoch }),
 	}
 }
 
@@ -61,6 +64,7 @@ type rowReader struct {
 	r                                                                                     jobs.Row
 	observed, changed, read, first, applied, unresolved, open, dueAt, last                pgtype.Timestamptz
 	flow, key, client, entity, source, state, reason, class, waitEntity, waitKey, renamed string
+	group                                                                                 string
 	targets                                                                               []any
 }
 
@@ -71,7 +75,7 @@ func newRowReader() *rowReader {
 		&r.Generation, &r.Desired.Epoch, &r.Desired.Version, &x.observed, &x.changed, &x.read, &r.Hash, &r.Gone,
 		&r.Attempt, &r.Tries, &r.Streak, &x.first, &r.AppliedGeneration, &r.AppliedHash, &r.AppliedGone, &x.applied, &x.unresolved,
 		&r.Misses, &r.MissCode, &x.open, &x.dueAt, &r.Solo, &x.class, &r.LastCode, &r.LastMessage, &x.last,
-		&x.waitEntity, &x.waitKey, &x.renamed}
+		&x.waitEntity, &x.waitKey, &x.renamed, &r.Shard, &x.group, &r.KeyEpoch}
 	return x
 }
 
@@ -88,7 +92,7 @@ func (x *rowReader) next(rows pgx.Rows) (jobs.Row, error) {
 	r.Desired.Observed, r.ChangedAt, r.ReadAt, r.FirstTryAt = moment(x.observed), moment(x.changed), moment(x.read), moment(x.first)
 	r.AppliedAt, r.UnresolvedAt, r.OpenSince = moment(x.applied), moment(x.unresolved), moment(x.open)
 	r.DueAt, r.LastAt = moment(x.dueAt), moment(x.last)
-	r.WaitEntity, r.WaitKey, r.RenamedFrom = in.ID(x.waitEntity), in.ID(x.waitKey), in.ID(x.renamed)
+	r.WaitEntity, r.WaitKey, r.RenamedFrom, r.Group = in.ID(x.waitEntity), in.ID(x.waitKey), in.ID(x.renamed), in.ID(x.group)
 	return r, in.Err
 }
 
@@ -231,12 +235,11 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 
 // Due implements jobs.Tx.
 func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int) ([]jobs.Row, error) {
-	client := lane.Client
 	if !t.write {
-		return t.dueIn(ctx, t.q.due, client, now, limit, time.Time{})
+		return t.dueIn(ctx, t.q.due, lane, now, limit, time.Time{})
 	}
-	s := t.marks.begin(client)
-	out, err := t.dueIn(ctx, t.q.dueHeld, client, now, limit, s.from)
+	s := t.marks.begin(lane)
+	out, err := t.dueIn(ctx, t.q.dueHeld, lane, now, limit, s.from)
 	if err != nil {
 		return nil, err
 	}
@@ -245,28 +248,27 @@ func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int
 	if len(out) > 0 {
 		low = out[0].DueAt
 	}
-	t.marks.end(client, s, low)
+	t.marks.end(lane, s, low)
 	return out, nil
 }
 
 // dueIn reads the rows that are due from a time on until now.
-func (t *tx) dueIn(ctx context.Context, sql, client string, now time.Time, limit int, from time.Time) ([]jobs.Row, error) {
-	out, err := t.readRows(ctx, sql, stored.ID(client), now, limit, due(from))
+func (t *tx) dueIn(ctx context.Context, sql string, lane jobs.LaneID, now time.Time, limit int, from time.Time) ([]jobs.Row, error) {
+	out, err := t.readRows(ctx, sql, stored.ID(lane.Client), now, limit, due(from), int32(lane.Shard))
 	if err == nil && len(out) > 0 {
 		// One that was changed while this statement ran comes with its new time.
 		slices.SortStableFunc(out, func(a, b jobs.Row) int { return a.DueAt.Compare(b.DueAt) })
 		err = t.addBodies(ctx, out, keyArgs(column(out, func(r *jobs.Row) jobs.RowID { return r.RowID })))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the due rows of client %s: %w", client, err)
+		return nil, fmt.Errorf("read the due rows of client %s: %w", lane, err)
 	}
 	return out, nil
 }
 
 // NextDue implements jobs.Tx.
 func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err error) {
-	client := lane.Client
-	s := t.marks.begin(client)
+	s := t.marks.begin(lane)
 	there := false
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var d pgtype.Timestamptz
@@ -275,11 +277,11 @@ func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err e
 		}
 		at, there = moment(d), true
 		return nil
-	}, t.q.nextDue, stored.ID(client), due(s.from))
+	}, t.q.nextDue, stored.ID(lane.Client), due(s.from), int32(lane.Shard))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("find the next due row of client %s: %w", client, err)
+		return time.Time{}, fmt.Errorf("find the next due row of client %s: %w", lane, err)
 	}
-	t.marks.found(client, s, there, at)
+	t.marks.found(lane, s, there, at)
 	return at, nil
 }
 
@@ -304,7 +306,7 @@ func (t *tx) Wake(ctx context.Context, client string, keys []jobs.EntityKey, now
 		return 0, fmt.Errorf("wake what waits for %d records of client %s: %w", len(keys), client, err)
 	}
 	if n > 0 {
-		t.touched.at(client, now)
+		t.touched.woke(client, now)
 	}
 	return int(n), nil
 }

@@ -25,7 +25,7 @@ func sessionSettings() []setting {
 		{"enable_mergejoin", "off"},
 		{"jit", "off"},
 		{"statement_timeout", "60s"},
-		{"lock_timeout", "10s"},
+		{"lock_timeout", lockTimeout},
 		{"idle_in_transaction_session_timeout", "60s"},
 	}
 }

@@ -5,20 +5,25 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"syncd/jobs"
 )
 
 // tx implements jobs.Tx on one transaction.
 type tx struct {
 	p     pgx.Tx
 	q     *queries
-	lease *lease // nil when the engine is not exclusive
 	marks *marks
 	// touched goes to marks when the transaction has ended.
 	touched touches
 	// write is false in a View.
 	write bool
-	// fenced is set once the transaction holds the lease's row.
-	fenced bool
+	// wrote is set once a statement was sent that writes.
+	wrote bool
+	// held are the fences whose leases' rows the transaction holds, fences those that
+	// it has not looked at yet.
+	held, fences []jobs.Fence
 	// ended is set when fn has returned.
 	ended bool
 	// failed is the first error of a statement.
@@ -43,9 +48,7 @@ func (t *tx) exec(ctx context.Context, sql string, args ...any) (int64, error) {
 }
 
 // send runs statements in one round trip and returns how many rows each touched.
-// The first to write in a transaction of an exclusive engine takes the lease's row
-// along: a transaction that only looks, as most claims do while nothing is due,
-// has nothing to write to the server's log.
+// It takes the rows of the leases along under which the transaction is to write.
 func (t *tx) send(ctx context.Context, statements ...statement) ([]int64, error) {
 	touched := make([]int64, len(statements))
 	switch {
@@ -54,39 +57,51 @@ func (t *tx) send(ctx context.Context, statements ...statement) ([]int64, error)
 	case !t.write:
 		return touched, errView
 	}
+	t.wrote = true
 	b := &pgx.Batch{}
-	fence := t.lease != nil && !t.fenced
-	if fence {
-		b.Queue(t.q.leaseHold, t.lease.token)
+	for _, f := range t.fences {
+		b.Queue(t.q.leaseHold, fenceArgs(f)...)
 	}
 	for _, s := range statements {
 		b.Queue(s.sql, s.args...)
 	}
+	if b.Len() == 0 {
+		return touched, nil
+	}
 	results := t.p.SendBatch(ctx, b)
-	err := func() error {
-		if fence {
-			var one int
-			switch err := results.QueryRow().Scan(&one); {
-			case errors.Is(err, pgx.ErrNoRows):
-				return t.lease.lose()
-			case err != nil:
-				return err
-			}
-			t.fenced = true
-		}
-		for i := range statements {
-			tag, err := results.Exec()
-			if err != nil {
-				return err
-			}
-			touched[i] = tag.RowsAffected()
-		}
-		return nil
-	}()
+	err := passFences(results, t.fences)
+	if err == nil {
+		t.held, t.fences = append(t.held, t.fences...), nil
+	}
+	for i := 0; err == nil && i < len(statements); i++ {
+		var tag pgconn.CommandTag
+		tag, err = results.Exec()
+		touched[i] = tag.RowsAffected()
+	}
 	if e := results.Close(); err == nil {
 		err = e
 	}
 	return touched, t.note(err)
+}
+
+// passFences reads what the look at each lease came to.
+func passFences(results pgx.BatchResults, fences []jobs.Fence) error {
+	for _, f := range fences {
+		var one int
+		switch err := results.QueryRow().Scan(&one); {
+		case errors.Is(err, pgx.ErrNoRows):
+			return fenced(f)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// hold comes before a statement that writes and returns rows.
+func (t *tx) hold(ctx context.Context) error {
+	_, err := t.send(ctx)
+	return err
 }
 
 // query hands the rows of a statement's result to fn, one by one.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -22,10 +24,15 @@ func (e *Engine) Warnings(ctx context.Context) []string {
 }
 
 func (e *Engine) warnings(ctx context.Context, age time.Duration, dead int64) []string {
-	lines, err := e.oldSnapshots(ctx, age)
+	var lines []string
+	c, release, err := e.acquire(ctx)
+	if err == nil {
+		defer release()
+		lines, err = e.oldSnapshots(ctx, c, age)
+	}
 	if err == nil {
 		var more []string
-		more, err = e.deadRows(ctx, dead)
+		more, err = e.deadRows(ctx, c, dead)
 		lines = append(lines, more...)
 	}
 	if err != nil {
@@ -36,8 +43,8 @@ func (e *Engine) warnings(ctx context.Context, age time.Duration, dead int64) []
 
 // oldSnapshots finds what keeps the server from removing dead rows: each row that
 // changes leaves one, and with them all look-ups become slower.
-func (e *Engine) oldSnapshots(ctx context.Context, age time.Duration) (out []string, err error) {
-	rows, err := e.pool.Query(ctx, `
+func (e *Engine) oldSnapshots(ctx context.Context, c *pgxpool.Conn, age time.Duration) (out []string, err error) {
+	rows, err := c.Query(ctx, `
 		SELECT format('process %s of %s (%s)', pid, coalesce(usename, '?'), coalesce(nullif(application_name, ''), 'no name')),
 			extract(epoch FROM clock_timestamp() - xact_start)::float8
 		FROM pg_stat_activity WHERE xact_start < clock_timestamp() - $1::interval AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
@@ -62,8 +69,8 @@ func (e *Engine) oldSnapshots(ctx context.Context, age time.Duration) (out []str
 	return out, rows.Err()
 }
 
-func (e *Engine) deadRows(ctx context.Context, many int64) (out []string, err error) {
-	rows, err := e.pool.Query(ctx, `SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables
+func (e *Engine) deadRows(ctx context.Context, c *pgxpool.Conn, many int64) (out []string, err error) {
+	rows, err := c.Query(ctx, `SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables
 		WHERE schemaname = $1 AND n_dead_tup > $2 AND n_dead_tup > n_live_tup ORDER BY n_dead_tup DESC`, e.o.Schema, many)
 	if err != nil {
 		return nil, err
