@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"syncd/bench/internal/lab"
 )
 
 // child is syncd run beside this process.
@@ -49,7 +51,7 @@ type usage struct {
 
 // stop ends the child gracefully and tells what it cost.
 func (c *child) stop() (usage, error) {
-	peak, err := memory(c.cmd.Process.Pid, "VmHWM")
+	peak, err := lab.Memory(c.cmd.Process.Pid, "VmHWM")
 	if err == nil {
 		err = c.cmd.Process.Signal(syscall.SIGTERM)
 	}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
+
+	"syncd/bench/internal/lab"
 )
 
 // The limits that are held.
@@ -56,10 +57,10 @@ func (v *variant) figures() figures {
 	rates := each(v.full, func(s sample) float64 { return float64(s.events) / s.took.Seconds() })
 	peak := func(s sample) float64 { return float64(s.peak) / mib }
 	f := figures{Build: v.build, Journal: v.journal, Events: v.full[0].events,
-		PerSecond: median(rates), Slowest: slices.Min(rates), Fastest: slices.Max(rates),
-		CPU:         median(each(v.full, func(s sample) float64 { return float64(s.cpu.Microseconds()) / float64(s.events) })),
-		DatabaseCPU: median(each(v.full, func(s sample) float64 { return float64(s.database.Microseconds()) / float64(s.events) })),
-		Peak:        median(each(v.full, peak)), PeakFifth: median(each(v.fifth, peak))}
+		PerSecond: lab.Median(rates), Slowest: slices.Min(rates), Fastest: slices.Max(rates),
+		CPU:         lab.Median(each(v.full, func(s sample) float64 { return float64(s.cpu.Microseconds()) / float64(s.events) })),
+		DatabaseCPU: lab.Median(each(v.full, func(s sample) float64 { return float64(s.database.Microseconds()) / float64(s.events) })),
+		Peak:        lab.Median(each(v.full, peak)), PeakFifth: lab.Median(each(v.fifth, peak))}
 	var firsts, rests, cpus []float64
 	for i, r := range v.rests {
 		firsts = append(firsts, float64(r.first.Microseconds())/1000)
@@ -69,48 +70,29 @@ func (v *variant) figures() figures {
 		}
 	}
 	if len(v.rests) > 0 {
-		f.First, f.Rest, f.RestCPU = median(firsts), median(rests), median(cpus)
+		f.First, f.Rest, f.RestCPU = lab.Median(firsts), lab.Median(rests), lab.Median(cpus)
 	}
 	return f
 }
 
-// median of some values; of an even number the lower one in the middle, so that it is one that was measured.
-func median(xs []float64) float64 {
-	xs = slices.Clone(xs)
-	slices.Sort(xs)
-	return xs[(len(xs)-1)/2]
-}
-
-// check is a limit and what was measured.
-type check struct {
-	What   string  `json:"what"`
-	Limit  float64 `json:"limit"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Missed bool    `json:"missed"`
-}
-
-func (r *report) checks() []check {
-	cs := []check{{What: "size of the binary", Limit: maxBinary / mib, Value: float64(r.binary) / mib, Unit: "MiB"}}
+func (r *report) checks() []lab.Check {
+	cs := []lab.Check{lab.AtMost("size of the binary", float64(r.binary)/mib, maxBinary/mib, "MiB")}
 	for _, v := range r.variants {
 		if v.build != "this" {
 			continue
 		}
 		f := v.figures()
-		cs = append(cs, check{What: v.journal + ": peak memory of all events over that of a fifth", Limit: maxGrowth, Value: f.Peak / f.PeakFifth, Unit: "times"})
+		cs = append(cs, lab.AtMost(v.journal+": peak memory of all events over that of a fifth", f.Peak/f.PeakFifth, maxGrowth, "times"))
 		if len(v.rests) > 0 {
-			cs = append(cs, check{What: v.journal + ": start to first request", Limit: float64(maxFirst.Milliseconds()), Value: f.First, Unit: "ms"},
-				check{What: v.journal + ": memory at rest", Limit: maxRest / mib, Value: f.Rest, Unit: "MiB"})
+			cs = append(cs, lab.AtMost(v.journal+": start to first request", f.First, float64(maxFirst.Milliseconds()), "ms"),
+				lab.AtMost(v.journal+": memory at rest", f.Rest, maxRest/mib, "MiB"))
 		}
-	}
-	for i := range cs {
-		cs[i].Missed = cs[i].Value > cs[i].Limit
 	}
 	return cs
 }
 
 func (r *report) missed() bool {
-	return slices.ContainsFunc(r.checks(), func(c check) bool { return c.Missed })
+	return lab.Missed(r.checks())
 }
 
 func (r *report) writeJSON(out io.Writer) error {
@@ -124,20 +106,16 @@ func (r *report) writeJSON(out io.Writer) error {
 }
 
 func (r *report) writeText(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := lab.NewTable(out)
 	fmt.Fprintf(t, "build\tjournal\tevents/s\tmin–max\tsyncd µs/event\tdatabase µs/event\tpeak MiB\tof a fifth\tfirst request ms\tat rest MiB\tat rest CPU %%\t\n")
 	for _, v := range r.variants {
 		f := v.figures()
 		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f–%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.1f\t%.1f\t\n", f.Build, f.Journal, f.PerSecond, f.Slowest, f.Fastest,
 			f.CPU, f.DatabaseCPU, f.Peak, f.PeakFifth, f.First, f.Rest, f.RestCPU)
 	}
-	fmt.Fprintf(t, "\n")
-	for _, c := range r.checks() {
-		state := "held"
-		if c.Missed {
-			state = "MISSED"
-		}
-		fmt.Fprintf(t, "%s\t%.2f\tof %.2f %s\t%s\t\n", c.What, c.Value, c.Limit, c.Unit, state)
+	if err := t.Flush(); err != nil {
+		return err
 	}
-	return t.Flush()
+	fmt.Fprintln(out)
+	return lab.WriteChecks(out, r.checks())
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"syncd/bench/internal/lab"
 )
 
 // atRest is what syncd costs apart from its work.
@@ -47,7 +49,7 @@ func (w *world) rest(ctx context.Context, binary string, j journal, leave time.D
 		return r, c.failed(errors.New("no request within a minute"))
 	}
 	pid := c.cmd.Process.Pid
-	before, err := readStat(pid)
+	before, err := lab.ReadStat(pid)
 	if err != nil {
 		return r, err
 	}
@@ -56,12 +58,12 @@ func (w *world) rest(ctx context.Context, binary string, j journal, leave time.D
 	case <-ctx.Done():
 		return r, ctx.Err()
 	}
-	after, err := readStat(pid)
+	after, err := lab.ReadStat(pid)
 	if err != nil {
 		return r, err
 	}
-	r.cpu = after.cpu - before.cpu
-	if r.rss, err = memory(pid, "VmRSS"); err != nil {
+	r.cpu = after.CPU - before.CPU
+	if r.rss, err = lab.Memory(pid, "VmRSS"); err != nil {
 		return r, err
 	}
 	_, err = c.stop()

@@ -44,10 +44,10 @@ func (w *world) move(ctx context.Context, binary, profile string, j journal, f f
 		return s, err
 	}
 	defer func() { err = errors.Join(err, erp.Close(context.WithoutCancel(ctx))) }()
-	if _, err := w.admin.Exec(ctx, "CHECKPOINT"); err != nil {
+	if _, err := w.server.Admin.Exec(ctx, "CHECKPOINT"); err != nil {
 		return s, fmt.Errorf("rest the server: %w", err)
 	}
-	before, err := serverCPU(ctx, w.admin)
+	before, err := w.server.CPU(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -62,7 +62,7 @@ func (w *world) move(ctx context.Context, binary, profile string, j journal, f f
 		return s, err
 	}
 	s = sample{events: f.events, took: time.Since(c.started)}
-	after, err := serverCPU(ctx, w.admin)
+	after, err := w.server.CPU(ctx)
 	if err != nil {
 		return s, err
 	}

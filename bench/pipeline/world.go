@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"syncd/internal/pgtest/pgserver"
+	"syncd/bench/internal/lab"
 	"syncd/jobs"
 	"syncd/jobs/postgres"
 	"syncd/jobs/sqlite"
@@ -18,14 +18,7 @@ import (
 // world is the folder and the server in which everything happens.
 type world struct {
 	dir    string
-	server *pgserver.Server
-	admin  *pgx.Conn
-}
-
-// serverSettings are those of a server of some size. Durability is untouched: what
-// pgserver turns off for the sake of tests with many databases is as usual here.
-func serverSettings() []string {
-	return []string{"shared_buffers=512MB", "max_wal_size=8GB", "wal_init_zero=on", "wal_recycle=on"}
+	server *lab.Server
 }
 
 func newWorld(ctx context.Context) (w *world, err error) {
@@ -38,22 +31,16 @@ func newWorld(ctx context.Context) (w *world, err error) {
 	if w.dir, err = os.MkdirTemp("", "syncd-pipeline-"); err != nil {
 		return w, fmt.Errorf("make a folder: %w", err)
 	}
-	if w.server, err = pgserver.New(ctx, serverSettings()...); err != nil {
-		return w, err
-	}
-	w.admin, err = pgx.Connect(ctx, w.server.DSN("postgres"))
+	w.server, err = lab.NewServer(ctx)
 	return w, err
 }
 
 func (w *world) close() error {
-	var errs []error
-	if w.admin != nil {
-		errs = append(errs, w.admin.Close(context.Background()))
-	}
+	var err error
 	if w.server != nil {
-		errs = append(errs, w.server.Close())
+		err = w.server.Close()
 	}
-	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
+	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
 // journal is one place for a journal.
@@ -74,11 +61,8 @@ const targetTable = `CREATE TABLE orders (ext_id text PRIMARY KEY, number text, 
 
 // fresh makes an empty target and an empty journal.
 func (w *world) fresh(ctx context.Context, kind string) (journal, error) {
-	for _, sql := range []string{"DROP DATABASE IF EXISTS " + erpDatabase, "CREATE DATABASE " + erpDatabase,
-		"DROP DATABASE IF EXISTS " + journalDatabase, "CREATE DATABASE " + journalDatabase} {
-		if _, err := w.admin.Exec(ctx, sql); err != nil {
-			return journal{}, fmt.Errorf("%s: %w", sql, err)
-		}
+	if err := w.server.Fresh(ctx, erpDatabase, journalDatabase); err != nil {
+		return journal{}, err
 	}
 	c, err := pgx.Connect(ctx, w.server.DSN(erpDatabase))
 	if err != nil {
