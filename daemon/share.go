@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
@@ -23,13 +24,13 @@ type sharing struct {
 	idle map[jobs.LaneID]time.Duration
 }
 
-const (
+var (
 	// holdAtLeast is how long a lane is kept before it is given to another daemon for
 	// the sake of an even share, so that lanes do not wander while daemons come and go.
-	holdAtLeast = 15 * time.Second
+	holdAtLeast = crash.Shorten(15 * time.Second)
 	// leftOver is how long a lane is left to daemons that have less, before anybody
 	// takes it.
-	leftOver = 3 * time.Second
+	leftOver = crash.Shorten(3 * time.Second)
 )
 
 // offer is a lane that may be taken, and the token that its lease has.

@@ -9,10 +9,6 @@ type Point struct {
 	What string
 	// Start says that it is passed only while a daemon starts.
 	Start bool
-	// Postgres says that only a journal in PostgreSQL passes it.
-	Postgres bool
-	// Shared says that only daemons that share lanes pass it.
-	Shared bool
 	// Rare says that it is passed only when something goes wrong beside the crash.
 	Rare bool
 }
@@ -29,25 +25,25 @@ const (
 
 // transactions are the kinds of the journal's transactions that a daemon makes, by the verbs of jobs.Journal.
 var transactions = []struct {
-	kind   string
-	verbs  []string
-	what   string
-	start  bool
-	rare   bool
-	shared bool
+	kind  string
+	verbs []string
+	what  string
+	start bool
+	rare  bool
 }{
-	{"bind", []string{"Bind"}, "what a flow's records are tied to", true, false, false},
-	{"recover", []string{"Recover"}, "writes that an ended daemon left on the wire are in doubt", true, false, false},
-	{"page", []string{"BeginPage"}, "a page is about to be mapped", false, false, false},
-	{"admit", []string{"Admit"}, "a page's records are jobs, and the cursor has moved", false, false, false},
-	{"claim", []string{"Claim"}, "jobs are about to be sent", false, false, false},
-	{"link", []string{"PutLink"}, "what the target calls a record", false, false, false},
-	{"settle", []string{"Settle"}, "what came of writes", false, false, false},
-	{"reading", []string{"ReadWell", "ReadFailed"}, "how reading a source goes", false, true, false},
-	{"pause", []string{"SavePause"}, "a client is paused", false, true, false},
-	{"join", []string{"Join"}, "a daemon shows itself to the others", true, false, true},
-	{"take", []string{"Take"}, "a daemon takes a lane", true, false, true},
-	{"renew", []string{"Renew"}, "a daemon renews its leases", false, false, true},
+	{"bind", []string{"Bind"}, "what a flow's records are tied to", true, false},
+	{"recover", []string{"Recover"}, "writes that an ended daemon left on the wire are in doubt", true, false},
+	{"page", []string{"BeginPage"}, "a page is about to be mapped", false, false},
+	{"admit", []string{"Admit"}, "a page's records are jobs, and the cursor has moved", false, false},
+	{"claim", []string{"Claim"}, "jobs are about to be sent", false, false},
+	{"link", []string{"PutLink"}, "what the target calls a record", false, false},
+	{"settle", []string{"Settle"}, "what came of writes", false, false},
+	{"reading", []string{"ReadWell", "ReadFailed"}, "how reading a source goes", false, true},
+	{"pause", []string{"SavePause"}, "a client is paused", false, true},
+	{"reshard", []string{"Reshard"}, "a client's jobs are split among its lanes", true, false},
+	{"join", []string{"Join"}, "a daemon shows itself to the others", true, false},
+	{"take", []string{"Take"}, "a daemon takes a lane", true, false},
+	{"renew", []string{"Renew"}, "a daemon renews its leases", false, false},
 }
 
 // moments are the points outside the journal's transactions.
@@ -79,7 +75,7 @@ func Points() []Point {
 			{InFlight, "while COMMIT is on its way: "},
 			{Committed, "after COMMIT: "},
 		} {
-			ps = append(ps, Point{Name: t.kind + "." + s.stage, What: s.what + t.what, Start: t.start, Rare: t.rare, Shared: t.shared})
+			ps = append(ps, Point{Name: t.kind + "." + s.stage, What: s.what + t.what, Start: t.start, Rare: t.rare})
 		}
 	}
 	return ps

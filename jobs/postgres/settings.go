@@ -3,10 +3,13 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
@@ -26,7 +29,7 @@ func sessionSettings() []setting {
 		{"jit", "off"},
 		{"statement_timeout", "60s"},
 		{"lock_timeout", lockTimeout},
-		{"idle_in_transaction_session_timeout", "60s"},
+		{"idle_in_transaction_session_timeout", strconv.FormatInt(crash.Shorten(time.Minute).Milliseconds(), 10) + "ms"},
 	}
 }
 

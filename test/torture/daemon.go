@@ -31,6 +31,9 @@ type process struct {
 	// once is the file that lets the passings of its point count.
 	once  string
 	ended chan struct{}
+	// took is closed when it runs a client that it did not have from the start.
+	took     chan struct{}
+	tookOnce sync.Once
 
 	mu   sync.Mutex
 	last []string // the end of its log
@@ -42,7 +45,10 @@ const lastLines = 40
 // start starts a syncd that is to die at a point, "" for one that is not: at once, or when it is armed.
 func (w *world) start(point string, atOnce bool) (*process, error) {
 	w.started++
-	p := &process{cmd: exec.Command(w.binary, "run", "--config", w.config), ended: make(chan struct{}),
+	if err := w.configure(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(w.binary, "run", "--config", w.config), ended: make(chan struct{}), took: make(chan struct{}),
 		once: filepath.Join(w.dir, fmt.Sprintf("once-%d", w.started))}
 	p.cmd.Dir = w.dir
 	p.cmd.Env = append(w.env(), "TORTURE_CRASH="+point)
@@ -74,6 +80,9 @@ func (w *world) start(point string, atOnce bool) (*process, error) {
 }
 
 func (p *process) line(text string) {
+	if strings.Contains(text, `"running a client"`) {
+		p.tookOnce.Do(func() { close(p.took) })
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = append(p.last[max(0, len(p.last)-lastLines+1):], text)

@@ -16,13 +16,15 @@ import (
 // disk is a disk of the journal's own.
 type disk interface {
 	path() string
+	// ready is called when all that is there before the first daemon stands on the disk.
+	ready(ctx context.Context) error
 	close() error
 }
 
 // powerCut and diskFull name faults.
 const (
 	powerCut = "power cut"
-	diskFull = "journal's disk full"
+	diskFull = "journal disk full"
 )
 
 // root reports whether disks can be made here, and says what is left out where not.
@@ -91,8 +93,9 @@ func newSmallDisk(ctx context.Context, dir string) (disk, error) {
 	return d, command(ctx, "mount", "-t", "tmpfs", "-o", "mode=0711,size="+smallSize, "syncd-torture", d.at)
 }
 
-func (d *smallDisk) path() string { return d.at }
-func (d *smallDisk) close() error { return unmount(d.at) }
+func (d *smallDisk) path() string                { return d.at }
+func (d *smallDisk) ready(context.Context) error { return nil }
+func (d *smallDisk) close() error                { return unmount(d.at) }
 
 // ballast is the file that fills a disk.
 func (d *smallDisk) ballast() string { return filepath.Join(d.at, "ballast") }
@@ -189,6 +192,9 @@ func newImage(ctx context.Context, dir string) (disk, error) {
 
 func (d *image) file() string { return filepath.Join(d.dir, fmt.Sprintf("image-%d", d.n)) }
 func (d *image) path() string { return d.at }
+
+// ready flushes what an installation has flushed long before the power fails.
+func (d *image) ready(ctx context.Context) error { return command(ctx, "sync", "-f", d.at) }
 
 func (d *image) mount(ctx context.Context) error {
 	if err := command(ctx, "mount", "-o", "loop", d.file(), d.at); err != nil {

@@ -12,24 +12,9 @@ import (
 	"syncd/internal/pgtest/pgserver"
 )
 
-// sharing says that several daemons share the lanes of a journal, each of which has a lease. While a journal has one daemon, the points of
-// leases over lanes are not passed.
-const sharing = false
-
-// points are the crash points that a daemon on an engine passes.
-func points(engine string) (out []crash.Point) {
-	for _, p := range crash.Points() {
-		if p.Postgres && engine != "postgres" || p.Shared && !sharing {
-			continue
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
 // kills are the rows of a daemon that is killed: at each of its points, and at moments that nobody chose.
-func kills(engine string) (at []*row, anywhen *row) {
-	for _, p := range points(engine) {
+func kills() (at []*row, anywhen *row) {
+	for _, p := range crash.Points() {
 		at = append(at, &row{fault: "SIGKILL at " + p.Name, point: &p})
 	}
 	return at, &row{fault: "SIGKILL at a random moment", inject: func(ctx context.Context, s *session) (time.Duration, error) {
@@ -61,7 +46,7 @@ func others(engine string) []*row {
 			return s.stocked(ctx)
 		}},
 		{fault: "SIGSTOP for a while", inject: func(ctx context.Context, s *session) (time.Duration, error) {
-			if err := s.pause(ctx, s.upTo(leaseTime/2)); err != nil {
+			if err := doze(ctx, s.w.daemon, s.upTo(leaseTime/2)); err != nil {
 				return 0, err
 			}
 			return s.w.serves(ctx, s.w.watch())
@@ -71,19 +56,27 @@ func others(engine string) []*row {
 		return rows
 	}
 	return append(rows,
-		&row{fault: "journal's database killed", inject: func(ctx context.Context, s *session) (time.Duration, error) {
+		&row{fault: "journal database killed", inject: func(ctx context.Context, s *session) (time.Duration, error) {
 			if err := crashDatabase(ctx, s, s.w.journal); err != nil {
 				return 0, err
 			}
 			return s.w.serves(ctx, s.w.watch())
 		}},
-		&row{fault: "journal's database disconnects", inject: func(ctx context.Context, s *session) (time.Duration, error) {
+		&row{fault: "journal database disconnects", inject: func(ctx context.Context, s *session) (time.Duration, error) {
 			if err := disconnect(ctx, s, s.w.journal.DSN("postgres")); err != nil {
 				return 0, err
 			}
 			return s.w.serves(ctx, s.w.watch())
 		}},
 		&row{fault: "SIGSTOP past the lease, another daemon takes over", inject: overtake},
+		&row{fault: "two daemons, SIGKILL of one", inject: beside(func(context.Context, *session, *process) error { return nil })},
+		&row{fault: "two daemons, one stops well", inject: beside(func(ctx context.Context, _ *session, victim *process) error { return victim.stop(ctx) })},
+		&row{fault: "two daemons, SIGSTOP of one past its leases", inject: beside(func(ctx context.Context, s *session, victim *process) error {
+			if err := doze(ctx, victim, leaseTime+s.upTo(leaseTime)); err != nil {
+				return err
+			}
+			return victim.sleep(ctx, 500*time.Millisecond+s.upTo(time.Second))
+		})},
 	)
 }
 
@@ -156,56 +149,77 @@ func (s *session) stocked(ctx context.Context) (took time.Duration, err error) {
 	return took, nil
 }
 
-// pause stops the daemon for a time with SIGSTOP.
-func (s *session) pause(ctx context.Context, d time.Duration) error {
-	if err := s.w.daemon.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("stop the daemon: %w", err)
-	}
-	err := s.w.daemon.sleep(ctx, d)
-	if e := s.w.daemon.cmd.Process.Signal(syscall.SIGCONT); err == nil && e != nil {
-		err = fmt.Errorf("wake the daemon: %w", e)
-	}
-	return err
-}
-
-// overtake stops a daemon until its lease has lapsed and another has taken over and works; then it wakes the first one, which must not
-// do any more harm. The recovery counts from the stop, and so has the rest of the lease in it.
+// overtake stops a daemon until its leases have lapsed and another has taken over and works; then it wakes the first one, which must do no
+// more harm. The recovery counts from the stop, and so has the rest of the lease in it.
 func overtake(ctx context.Context, s *session) (time.Duration, error) {
 	if err := s.w.daemon.sleep(ctx, s.upTo(200*time.Millisecond)); err != nil {
 		return 0, err
 	}
 	old := s.w.daemon
-	if err := old.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return 0, fmt.Errorf("stop the daemon: %w", err)
+	if err := send(syscall.SIGSTOP, old.cmd.Process.Pid); err != nil {
+		return 0, err
 	}
 	defer old.kill()
 	if err := stopped(ctx, old.cmd.Process.Pid); err != nil {
 		return 0, err
 	}
 	first := s.w.watch()
-	begun := time.Now()
-	for {
-		next, err := s.w.start("", false)
+	var err error
+	if s.w.daemon, err = s.w.start("", false); err != nil {
+		return 0, err
+	}
+	took, err := s.w.serves(ctx, first)
+	if err != nil {
+		return 0, err
+	}
+	if err := send(syscall.SIGCONT, old.cmd.Process.Pid); err != nil {
+		return 0, err
+	}
+	// Long enough for the old one to do what it was about to do, and to find out that it must not.
+	return took, s.w.daemon.sleep(ctx, 500*time.Millisecond+s.upTo(time.Second))
+}
+
+// beside starts a second daemon, waits until the two share the lanes, and does something to one of them. Afterwards the other one goes on alone.
+func beside(do func(ctx context.Context, s *session, victim *process) error) func(context.Context, *session) (time.Duration, error) {
+	return func(ctx context.Context, s *session) (time.Duration, error) {
+		victim, err := s.w.start("", false)
 		if err != nil {
 			return 0, err
 		}
-		s.w.daemon = next
-		_, err = s.w.serves(ctx, first)
-		if err == nil {
-			break
+		defer func() { victim.kill() }()
+		t := time.NewTimer(recoverTime)
+		defer t.Stop()
+		select {
+		case <-victim.took:
+		case <-victim.ended:
+			return 0, victim.strange("ended by itself")
+		case <-t.C:
+			return 0, fmt.Errorf("a second daemon got nothing to do for %s; the end of its log:\n%s", recoverTime, victim.tail())
+		case <-ctx.Done():
+			return 0, ctx.Err()
 		}
-		// While the lease has not lapsed, a second daemon is refused.
-		if !next.hasEnded() || next.cmd.ProcessState.ExitCode() != 4 || time.Since(begun) > recoverTime {
+		if s.rnd.IntN(2) == 0 {
+			victim, s.w.daemon = s.w.daemon, victim
+		}
+		if err := victim.sleep(ctx, s.upTo(500*time.Millisecond)); err != nil {
 			return 0, err
 		}
+		if err := do(ctx, s, victim); err != nil {
+			return 0, err
+		}
+		victim.kill()
+		return s.w.serves(ctx, s.w.watch())
 	}
-	took := time.Since(begun)
-	if err := old.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		return 0, fmt.Errorf("wake the daemon: %w", err)
+}
+
+// doze stops a daemon for a time with SIGSTOP.
+func doze(ctx context.Context, p *process, d time.Duration) error {
+	if err := send(syscall.SIGSTOP, p.cmd.Process.Pid); err != nil {
+		return err
 	}
-	// Long enough for the old one to do what it was about to do, and to find out that it must not.
-	if err := s.w.daemon.sleep(ctx, 500*time.Millisecond+s.upTo(time.Second)); err != nil {
-		return 0, err
+	err := p.sleep(ctx, d)
+	if e := send(syscall.SIGCONT, p.cmd.Process.Pid); err == nil {
+		err = e
 	}
-	return took, nil
+	return err
 }

@@ -88,6 +88,10 @@ func (o options) main(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	// A database server that runs as another user passes through it.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return err
+	}
 	begun := time.Now()
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "%7.1fs  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
@@ -189,6 +193,11 @@ func (s *session) within(ctx context.Context, dir, binary string, o options, dis
 		return err
 	}
 	defer func() { err = errors.Join(err, s.w.close()) }()
+	if s.disk != nil {
+		if err := s.disk.ready(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.run(ctx); err != nil {
 		return err
 	}
@@ -204,7 +213,7 @@ func (s *session) within(ctx context.Context, dir, binary string, o options, dis
 // common are the faults that need no disk of their own: kills at each point as often as asked for, the rest of the kills at random points
 // and moments.
 func (o options) common(rnd *rand.Rand) []*row {
-	at, anywhen := kills(o.engine)
+	at, anywhen := kills()
 	left := o.kills
 	for _, r := range at {
 		r.planned = o.perPoint

@@ -110,6 +110,9 @@ func (s *session) cycle(ctx context.Context, r *row) error {
 		return nil
 	case early:
 		s.w.daemon.kill()
+		if strings.HasPrefix(r.point.Name, "reshard.") {
+			s.w.shards = 3 - s.w.shards
+		}
 		var err error
 		if s.w.daemon, err = s.w.start(s.order(r.point), true); err != nil {
 			return err
@@ -154,7 +157,7 @@ func (s *session) die(ctx context.Context, r *row) error {
 // order chooses which passing of a point is meant, and for a COMMIT on its way, where on its way.
 func (s *session) order(p *crash.Point) string {
 	n := 1 + s.rnd.IntN(4)
-	if p.Rare || p.Postgres || p.Start {
+	if p.Rare || p.Start {
 		n = 1
 	}
 	if strings.HasSuffix(p.Name, "."+crash.InFlight) {

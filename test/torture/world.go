@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type world struct {
 	ledgers   []*ledger
 
 	started int
+	shards  int      // of the ERP
 	daemon  *process // the one that runs; nil for none
 
 	trading sync.WaitGroup
@@ -61,7 +63,7 @@ const leaseTime = 3 * time.Second
 
 // newWorld makes a world in an empty folder.
 func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, log io.Writer) (w *world, err error) {
-	w = &world{dir: dir, binary: binary, place: at, log: log, rnd: rand.New(rand.NewPCG(seed, 1)), lease: leaseTime,
+	w = &world{dir: dir, binary: binary, place: at, log: log, rnd: rand.New(rand.NewPCG(seed, 1)), lease: leaseTime, shards: 1,
 		config: filepath.Join(dir, "syncd.yaml"), halt: func() {}}
 	defer func() {
 		if err != nil {
@@ -95,15 +97,16 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 			return w, err
 		}
 	}
-	return w, w.configure()
+	return w, nil
 }
 
+// configure writes the configuration anew.
 func (w *world) configure() error {
 	journal := "sqlite:" + filepath.Join(w.place.dir, "syncd.db")
 	if w.journal != nil {
 		journal = `{postgres: {url: "${env:TORTURE_JOURNAL}"}}`
 	}
-	text := strings.NewReplacer("JOURNAL", journal, "STATE_DIR", w.dir, "SHOP_URL", w.shop.url, "ERP_URL", w.erp.url).Replace(configuration)
+	text := strings.NewReplacer("JOURNAL", journal, "STATE_DIR", w.dir, "SHOP_URL", w.shop.url, "ERP_URL", w.erp.url, "SHARDS", strconv.Itoa(w.shards)).Replace(configuration)
 	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
 	}
