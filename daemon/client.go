@@ -244,6 +244,7 @@ func (c *client) throttled(ctx context.Context, o connectors.Outcome) {
 // ClientStatus is a client's gate and breaker at a moment.
 type ClientStatus struct {
 	Client   string
+	Lane     jobs.LaneID
 	Gate     ratelimit.State
 	Breaker  breaker.Snapshot
 	InFlight int

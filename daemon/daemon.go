@@ -131,7 +131,9 @@ func (d *Daemon) Clients() []ClientStatus {
 	}
 	var out []ClientStatus
 	for _, t := range r.all() {
-		out = append(out, t.client.status(d.journal.Now()))
+		s := t.client.status(d.journal.Now())
+		s.Lane = t.hold.LaneID
+		out = append(out, s)
 	}
 	return out
 }

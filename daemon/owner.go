@@ -273,6 +273,9 @@ func (d *Daemon) sharing(r *run, s jobs.Survey) *sharing {
 	}
 	seen := map[jobs.LaneID]time.Time{}
 	for _, l := range sh.me.Lanes {
+		if _, mine := sh.held[l]; mine {
+			continue
+		}
 		if _, free := sh.free(l); !free {
 			continue
 		}

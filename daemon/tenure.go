@@ -98,6 +98,11 @@ func (t *tenure) watch() {
 		stop()
 	}()
 	t.hold.Watch(ctx, func() {
+		select {
+		case <-t.done:
+			return // it was given back
+		default:
+		}
 		t.d.log.Error("the lease of a client could not be renewed in time; its writes under way are cut off and are found out about by its next owner", "client", t.hold.LaneID.String())
 		t.hard()
 		t.soft()

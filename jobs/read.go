@@ -160,6 +160,8 @@ type Overview struct {
 	Counts     []Count
 	Flows      []FlowState
 	Clients    []ClientState
+	Daemons    []Daemon
+	Leases     []Lease
 	Contenders map[string]int
 	// Running counts the jobs under way by target client.
 	Running map[string]int
@@ -177,6 +179,12 @@ func (j *Journal) Overview(ctx context.Context) (o Overview, err error) {
 			return err
 		}
 		if o.Clients, err = tx.Clients(ctx); err != nil {
+			return err
+		}
+		if o.Daemons, err = tx.Daemons(ctx); err != nil {
+			return err
+		}
+		if o.Leases, err = tx.Leases(ctx); err != nil {
 			return err
 		}
 		if o.Contenders, err = tx.CountContenders(ctx); err != nil {

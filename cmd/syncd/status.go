@@ -28,6 +28,7 @@ type statusJSON struct {
 	Says     string         `json:"daemon_says,omitempty"`
 	Flows    []flowStatus   `json:"flows"`
 	Clients  []clientStatus `json:"clients"`
+	Daemons  []daemonStatus `json:"daemons"`
 	Totals   totals         `json:"totals"`
 	Circles  [][]string     `json:"circles,omitempty"`
 	Warnings []string       `json:"warnings"`
@@ -74,6 +75,7 @@ type clientStatus struct {
 	Client  string       `json:"client"`
 	Running int          `json:"running"`
 	Paused  *pauseStatus `json:"paused,omitempty"`
+	Owners  []laneStatus `json:"owners"`
 }
 
 type pauseStatus struct {
@@ -196,7 +198,7 @@ func (s *statusJSON) finding() bool {
 
 // statusOf sums the journal's counts up by flow.
 func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
-	s := &statusJSON{At: o.At, Flows: []flowStatus{}, Clients: []clientStatus{}, Warnings: []string{}}
+	s := &statusJSON{At: o.At, Flows: []flowStatus{}, Clients: []clientStatus{}, Daemons: daemons(o), Warnings: []string{}}
 	byFlow := map[string]*flowStatus{}
 	flow := func(name string) *flowStatus {
 		f := byFlow[name]
@@ -267,6 +269,7 @@ func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
 		if st := stored[name]; st.PausedUntil.After(o.At) || st.Reason == ratelimit.ReasonSuspended {
 			cs.Paused = &pauseStatus{Reason: st.Reason, Since: st.Since, Until: st.PausedUntil, Evidence: st.Evidence}
 		}
+		cs.Owners = owners(c.Clients[name], o)
 		s.Clients = append(s.Clients, cs)
 	}
 	slices.SortFunc(s.Clients, func(x, y clientStatus) int { return strings.Compare(x.Client, y.Client) })
@@ -331,7 +334,7 @@ func (s *statusJSON) print(w io.Writer) error {
 			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), ago(s.At, f.LastRead), dash(whyOpen(f)))
 	}
 	fmt.Fprintln(tw)
-	fmt.Fprintln(tw, "CLIENT\tRUNNING\tGATE\tUNTIL\tEVIDENCE")
+	fmt.Fprintln(tw, "CLIENT\tOWNER\tRUNNING\tGATE\tUNTIL\tEVIDENCE")
 	for _, c := range s.Clients {
 		gate, until, evidence := "open", "-", "-"
 		if p := c.Paused; p != nil {
@@ -340,7 +343,14 @@ func (s *statusJSON) print(w io.Writer) error {
 				until = "the next call"
 			}
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", c.Client, c.Running, gate, until, evidence)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Client, dash(clean(c.owner())), c.Running, gate, until, evidence)
+	}
+	if len(s.Daemons) > 1 {
+		fmt.Fprintln(tw)
+		fmt.Fprintln(tw, "DAEMON\tSINCE\tLANES\tSTATE")
+		for _, d := range s.Daemons {
+			fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", clean(d.name()), d.Since.Format(time.RFC3339), d.Lanes, d.State)
+		}
 	}
 	if err := tw.Flush(); err != nil {
 		return err
