@@ -73,11 +73,12 @@ func TestAnotherStrategyWaitsForWhatAnEndedDaemonLeftUnderWay(t *testing.T) {
 		w.end()
 		flow := &w.plan.Flows["orders"].Flow
 		body := jobs.Pair{Key: "B", Body: []byte(`{"key":"B"}`)}
-		_, err := w.journal.Admit(w.Context(), jobs.Admission{Flow: flow, Items: []jobs.Item{{SourceID: "2", Version: 1, Observed: w.journal.Now(), Pairs: []jobs.Pair{body}}}})
+		ended := jobs.New(w.engine, jobs.Options{Owner: "ended"})
+		_, err := ended.Admit(w.Context(), jobs.Admission{Flow: flow, Items: []jobs.Item{{SourceID: "2", Version: 1, Observed: w.journal.Now(), Pairs: []jobs.Pair{body}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := w.journal.Claim(w.Context(), jobs.ClaimRequest{Client: "erp", Limit: 10, Flows: w.plan.JobFlows(),
+		got, err := ended.Claim(w.Context(), jobs.ClaimRequest{Client: "erp", Limit: 10, Flows: w.plan.JobFlows(),
 			Busy: func(jobs.RowID, jobs.EntityKey) bool { return false }})
 		if err != nil || len(got.Jobs) != 1 {
 			t.Fatalf("claimed %d jobs: %v", len(got.Jobs), err)

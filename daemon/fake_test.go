@@ -111,6 +111,12 @@ func (s *settings) Entity(name string) (connectors.Entity, error) {
 func (*settings) Check(context.Context, []string, []string) []connectors.Finding { return nil }
 func (*settings) Close() error                                                   { return nil }
 
+// soleEngine is a journal that one daemon has.
+type soleEngine interface {
+	jobs.Engine
+	Alone() bool
+}
+
 // world is a daemon between a shop and an ERP, on a fake clock.
 type world struct {
 	*testing.T
@@ -118,7 +124,7 @@ type world struct {
 	orders  *faketarget.Entity
 	parties *faketarget.Entity
 	plan    *Plan
-	engine  jobs.Engine
+	engine  soleEngine
 	journal *jobs.Journal
 	reload  chan Reload
 	redact  func(string) string

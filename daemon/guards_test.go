@@ -73,7 +73,7 @@ func TestPausedSourceIsPulledByNoFlow(t *testing.T) {
 
 func TestOutcomeThatCannotBeStoredIsStoredLater(t *testing.T) {
 	inWorld(t, func(w *world) {
-		m := &mortal{Engine: w.engine}
+		m := &mortal{soleEngine: w.engine}
 		w.journal = jobs.New(m, jobs.Options{Owner: "first"})
 		w.plan.Clients["erp"].Settings.(*settings).entities["order"] = slow{w.orders, 5 * time.Second}
 		w.shop.put("1", 1, `{"key":"A"}`)

@@ -114,7 +114,7 @@ func TestDeadLetterMappedAgainTooLateBringsNothingBack(t *testing.T) {
 		}
 		// Before the daemon gets to it the record is deleted, and the mapping is mended.
 		gone := jobs.Item{SourceID: "1", Observed: time.Now().UTC(), Gone: true}
-		if _, err := w.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: []jobs.Item{gone}}); err != nil {
+		if _, err := jobs.New(w.engine, jobs.Options{Owner: "beside"}).Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: []jobs.Item{gone}}); err != nil {
 			t.Fatal(err)
 		}
 		mended := w.flow("orders", "order", `.`, `.key`)
@@ -175,7 +175,7 @@ func TestProofOfLifeIsToldInTheJournalsTime(t *testing.T) {
 
 // unsure is an engine whose commits of claims can be of unknown outcome.
 type unsure struct {
-	jobs.Engine
+	soleEngine
 	armed atomic.Bool
 }
 
@@ -191,7 +191,7 @@ func (t *watchedTx) AddClaim(ctx context.Context, c jobs.Claim) error {
 
 func (e *unsure) Update(ctx context.Context, fn func(jobs.Tx) error) error {
 	claimed := false
-	err := e.Engine.Update(ctx, func(tx jobs.Tx) error {
+	err := e.soleEngine.Update(ctx, func(tx jobs.Tx) error {
 		w := &watchedTx{Tx: tx}
 		err := fn(w)
 		claimed = w.claimed
@@ -205,7 +205,7 @@ func (e *unsure) Update(ctx context.Context, fn func(jobs.Tx) error) error {
 
 func TestClaimOfUnknownOutcomeIsTakenBackAlthoughOthersAreUnderWay(t *testing.T) {
 	inWorld(t, func(w *world) {
-		e := &unsure{Engine: w.engine}
+		e := &unsure{soleEngine: w.engine}
 		w.journal = jobs.New(e, jobs.Options{Owner: "first"})
 		w.plan.Clients["erp"].Settings.(*settings).entities["order"] = slow{w.orders, 20 * time.Second}
 		w.shop.put("0", 1, `{"key":"K0"}`)

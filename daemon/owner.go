@@ -103,18 +103,32 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 			return nil, err
 		}
 	}
-	if err := d.bind(ctx, plan); err != nil {
+	if err := d.unchanged(ctx, plan); err != nil {
+		return nil, err
+	}
+	var ready []*tenure
+	fail := func(err error) (*run, error) {
+		for _, t := range ready {
+			t.end()
+		}
 		return nil, err
 	}
 	for _, h := range d.journal.Holds() {
-		if err := d.split(ctx, r, h); err != nil {
-			d.later(r, h, err)
-			continue
-		}
-		t, err := d.begin(ctx, r, h)
+		t, err := d.prepare(ctx, r, h)
 		if err != nil {
-			d.stop(r, false)
-			return nil, err
+			return fail(err)
+		}
+		ready = append(ready, t)
+	}
+	// A change of a flow is accepted by a daemon that can run it.
+	if err := d.bind(ctx, plan); err != nil {
+		return fail(err)
+	}
+	for _, t := range ready {
+		if err := d.split(ctx, r, t.hold); err != nil {
+			t.end()
+			d.later(r, t.hold, err)
+			continue
 		}
 		d.enter(r, t)
 	}
@@ -123,6 +137,19 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 	d.current = r
 	d.mu.Unlock()
 	return r, nil
+}
+
+// unchanged refuses a plan with flows that are not as their records were made,
+// unless that is accepted.
+func (d *Daemon) unchanged(ctx context.Context, plan *Plan) error {
+	cs, err := d.journal.Changes(ctx, plan.JobFlows())
+	if err != nil {
+		return err
+	}
+	if cs = slices.DeleteFunc(cs, func(c jobs.Change) bool { return c.Accepted }); len(cs) > 0 {
+		return &jobs.ChangedError{Changes: cs}
+	}
+	return nil
 }
 
 // bind ties the flows to their records.
@@ -148,11 +175,12 @@ func (d *Daemon) recover(ctx context.Context, r *run, h *jobs.Hold) error {
 	return err
 }
 
-// enter notes a tenure that has begun, and sees to its end when the lease is lost.
+// enter begins a tenure, and sees to its end when the lease is lost.
 func (d *Daemon) enter(r *run, t *tenure) {
 	r.mu.Lock()
 	r.tenures[t.hold.LaneID] = t
 	r.mu.Unlock()
+	t.begin()
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
@@ -348,7 +376,7 @@ func (d *Daemon) take(ctx context.Context, r *run, o offer) {
 	err = d.ready(short, r, h)
 	var t *tenure
 	if err == nil {
-		t, err = d.begin(ctx, r, h)
+		t, err = d.prepare(ctx, r, h)
 	}
 	if err != nil {
 		d.later(r, h, err)
@@ -404,9 +432,10 @@ func (d *Daemon) ready(ctx context.Context, r *run, h *jobs.Hold) error {
 	if err := d.recover(ctx, r, h); err != nil {
 		return err
 	}
-	changes, err := d.journal.Changes(ctx, r.plan.JobFlows())
-	if err == nil && len(changes) > 0 {
-		err = &jobs.ChangedError{Changes: changes}
+	// One that is accepted was bound by whoever runs it.
+	cs, err := d.journal.Changes(ctx, r.plan.JobFlows())
+	if err == nil && len(cs) > 0 {
+		err = &jobs.ChangedError{Changes: cs}
 	}
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // mortal is the journal of a daemon that can be cut off from it, as by the end
 // of its process.
 type mortal struct {
-	jobs.Engine
+	soleEngine
 	dead atomic.Bool
 }
 
@@ -27,13 +27,13 @@ func (m *mortal) Update(ctx context.Context, fn func(jobs.Tx) error) error {
 	if m.dead.Load() {
 		return errDead
 	}
-	return m.Engine.Update(ctx, fn)
+	return m.soleEngine.Update(ctx, fn)
 }
 
 // lives starts a daemon under a name of its own; the returned function ends it
 // in the middle of whatever it does.
 func (w *world) lives(name string) (kill func()) {
-	m := &mortal{Engine: w.engine}
+	m := &mortal{soleEngine: w.engine}
 	w.journal = jobs.New(m, jobs.Options{Owner: name})
 	w.start()
 	return func() {

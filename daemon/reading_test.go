@@ -89,7 +89,7 @@ func TestTroubleThatChangesIsToldAnew(t *testing.T) {
 
 func TestQuietSourceCostsAWriteAMinute(t *testing.T) {
 	inWorld(t, func(w *world) {
-		e := &counted{Engine: w.engine}
+		e := &counted{soleEngine: w.engine}
 		w.journal = jobs.New(e, jobs.Options{Owner: "first"})
 		w.plan.Flows["orders"].Every = time.Second
 		w.shop.put("1", 1, `{"key":"A"}`)
@@ -105,7 +105,7 @@ func TestQuietSourceCostsAWriteAMinute(t *testing.T) {
 
 // counted counts durable writes of how reading goes.
 type counted struct {
-	jobs.Engine
+	soleEngine
 	saved atomic.Int64
 }
 
@@ -120,12 +120,12 @@ func (t countedTx) SaveFlow(ctx context.Context, s jobs.FlowState) error {
 }
 
 func (e *counted) Update(ctx context.Context, fn func(jobs.Tx) error) error {
-	return e.Engine.Update(ctx, func(tx jobs.Tx) error { return fn(countedTx{tx, e}) })
+	return e.soleEngine.Update(ctx, func(tx jobs.Tx) error { return fn(countedTx{tx, e}) })
 }
 
 func TestReadingGoesOnSoonAfterTheJournalIsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
-		m := &mortal{Engine: w.engine}
+		m := &mortal{soleEngine: w.engine}
 		w.journal = jobs.New(m, jobs.Options{Owner: "first"})
 		w.shop.put("1", 1, `{"key":"A"}`)
 		w.start()

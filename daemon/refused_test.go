@@ -14,7 +14,7 @@ import (
 
 // choosy is a journal that takes everything but what is read.
 type choosy struct {
-	jobs.Engine
+	soleEngine
 	// refuses is the error that admissions meet; nil for none.
 	refuses atomic.Pointer[error]
 }
@@ -32,12 +32,12 @@ func (t choosyTx) PutSources(ctx context.Context, flow string, rs []jobs.SourceR
 }
 
 func (e *choosy) Update(ctx context.Context, fn func(jobs.Tx) error) error {
-	return e.Engine.Update(ctx, func(tx jobs.Tx) error { return fn(choosyTx{tx, e}) })
+	return e.soleEngine.Update(ctx, func(tx jobs.Tx) error { return fn(choosyTx{tx, e}) })
 }
 
 // choosing puts such a journal under the world's daemon.
 func (w *world) choosing() *choosy {
-	e := &choosy{Engine: w.engine}
+	e := &choosy{soleEngine: w.engine}
 	w.journal = jobs.New(e, jobs.Options{Owner: "first"})
 	return e
 }

@@ -30,7 +30,7 @@ func (g generously) Source() connectors.Source                                  
 
 // admissions is an engine that looks on at what is admitted, and can fail.
 type admissions struct {
-	jobs.Engine
+	soleEngine
 	mu     sync.Mutex
 	rows   []int    // rows of each admission
 	cursor []string // and the cursor before it
@@ -43,7 +43,7 @@ type admissionTx struct {
 }
 
 func (e *admissions) Update(ctx context.Context, fn func(jobs.Tx) error) error {
-	return e.Engine.Update(ctx, func(tx jobs.Tx) error { return fn(admissionTx{tx, e}) })
+	return e.soleEngine.Update(ctx, func(tx jobs.Tx) error { return fn(admissionTx{tx, e}) })
 }
 
 func (t admissionTx) PutRows(ctx context.Context, rows []jobs.Row) error {
@@ -71,7 +71,7 @@ const part = 20
 // flood puts records into the shop that come in one answer, and looks on.
 func (w *world) flood(records, failAt int) *admissions {
 	w.Helper()
-	e := &admissions{Engine: w.engine, failAt: failAt}
+	e := &admissions{soleEngine: w.engine, failAt: failAt}
 	w.slice = part
 	w.journal = jobs.New(e, jobs.Options{Owner: "first"})
 	w.plan.Clients["shop"].Settings = generously{&settings{shop: w.shop}}

@@ -21,15 +21,17 @@ type tenure struct {
 	lane   *lane // nil for a client that nothing is written to
 	// soft ends pulling and claiming, hard ends writes under way.
 	soft, hard context.CancelFunc
-	wg         sync.WaitGroup
-	done       chan struct{} // closed when the tenure is over
+	// runs is what goes on until the tenure ends.
+	runs []func()
+	wg   sync.WaitGroup
+	done chan struct{} // closed when the tenure is over
 	// heeded is the newest pause stored by others that the gate knows of.
 	heeded time.Time
 }
 
-// begin sets a lane and the pollers of its client going, under a lease whose
-// earlier owner left nothing unsettled.
-func (d *Daemon) begin(ctx context.Context, r *run, h *jobs.Hold) (*tenure, error) {
+// prepare makes a lane and the pollers of its client ready to go, under a lease
+// whose earlier owner left nothing unsettled.
+func (d *Daemon) prepare(ctx context.Context, r *run, h *jobs.Hold) (*tenure, error) {
 	cp := r.plan.Clients[h.Client]
 	if cp == nil {
 		return nil, fmt.Errorf("client %s is not in the configuration", h.Client)
@@ -60,7 +62,7 @@ func (d *Daemon) begin(ctx context.Context, r *run, h *jobs.Hold) (*tenure, erro
 		if t.lane, err = newLane(d, t.client, h.LaneID, flows); err != nil {
 			return fail(err)
 		}
-		t.goes(func() { t.lane.run(soft, hard) })
+		t.runs = append(t.runs, func() { t.lane.run(soft, hard) })
 	}
 	if h.Shard == 0 {
 		t.read(soft, hard, r)
@@ -68,26 +70,25 @@ func (d *Daemon) begin(ctx context.Context, r *run, h *jobs.Hold) (*tenure, erro
 	return t, nil
 }
 
-// read sets the client's pollers going, and what answers requests to it.
+// read makes the client's pollers ready, and what answers requests to it.
 func (t *tenure) read(soft, hard context.Context, r *run) {
 	fs := r.plan.sources(t.client.name)
 	repeats := map[string]*repeat{}
 	for _, f := range fs {
 		repeats[f.Name] = &repeat{}
 		p := newPoller(t.d, t.client, f, repeats[f.Name], r.wake)
-		t.goes(func() { p.run(soft, hard) })
+		t.runs = append(t.runs, func() { p.run(soft, hard) })
 	}
 	if len(fs) > 0 {
-		t.goes(func() { t.d.serveRequests(soft, t.client, r.plan, repeats, r.wake) })
+		t.runs = append(t.runs, func() { t.d.serveRequests(soft, t.client, r.plan, repeats, r.wake) })
 	}
 }
 
-func (t *tenure) goes(f func()) {
-	t.wg.Add(1)
-	go func() {
-		defer t.wg.Done()
-		f()
-	}()
+// begin sets everything going.
+func (t *tenure) begin() {
+	for _, f := range t.runs {
+		t.wg.Go(f)
+	}
 }
 
 // watch ends everything at once when the lease is not this daemon's any more.

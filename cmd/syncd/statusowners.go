@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"syncd/config"
-	"syncd/internal/process"
+	processes "syncd/internal/process"
 	"syncd/jobs"
 )
 
@@ -40,7 +40,7 @@ type laneStatus struct {
 // daemons are those that have shown themselves, the oldest first.
 func daemons(o jobs.Overview) []daemonStatus {
 	out := []daemonStatus{}
-	me := process.This()
+	me := processes.This()
 	for _, m := range o.Daemons {
 		d := daemonStatus{Owner: m.Owner, Host: m.Process.Host, PID: m.Process.PID, Since: m.Since, Until: m.Until, State: "running"}
 		for _, l := range o.Leases {

@@ -214,6 +214,10 @@ func (e *Engine) Now() time.Time { return e.o.Now().UTC().Truncate(time.Microsec
 // Describe implements jobs.Engine.
 func (e *Engine) Describe() string { return "sqlite " + e.path }
 
+// Alone reports whether no other daemon can have the journal while this engine is
+// open: it has the lock.
+func (e *Engine) Alone() bool { return e.lock != nil }
+
 // Lost is closed when the journal, or the lock on it, was taken away from under an
 // exclusive engine. Nothing can be written any more.
 func (e *Engine) Lost() <-chan struct{} { return e.lost }
