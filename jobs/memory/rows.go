@@ -50,13 +50,16 @@ func (t *tx) storeRows(rows []jobs.Row, decide func(r, old *jobs.Row) bool) erro
 		return err
 	}
 	for _, given := range stored.Rows(rows) {
-		if err := fit(&given); err != nil {
-			return t.fail(err, "store row %s", given.RowID)
-		}
+		err := stored.FitRow(&given)
 		r := rowIn(given)
 		old, _ := t.s.rows.get(rowKey(r.RowID))
-		if decide(r, old) {
-			t.s.setRow(t.edit, r)
+		if err == nil && decide(r, old) {
+			if err = fit(r); err == nil {
+				t.s.setRow(t.edit, r)
+			}
+		}
+		if err != nil {
+			return t.fail(err, "store row %s", given.RowID)
 		}
 	}
 	return nil
@@ -72,7 +75,7 @@ func fit(r *jobs.Row) error {
 	if n := len(r.Body); n > stored.MaxBody {
 		return fmt.Errorf("%w: it has %d bytes", stored.ErrTooLarge, n)
 	}
-	return stored.FitRow(r)
+	return nil
 }
 
 // Due implements jobs.Tx. Of rows that are due at the same time the first by flow
