@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -118,7 +117,8 @@ func (t *tx) Daemons(ctx context.Context) (out []jobs.Daemon, err error) {
 		var in stored.ReadIDs
 		m := jobs.Daemon{Owner: in.ID(v.text(0)), Since: v.time(2), Until: v.time(3), Leaving: v.bool(5)}
 		m.Lapsed = !now.Before(m.Until)
-		err := json.Unmarshal([]byte(v.text(1)), &m.Process)
+		process, err := stored.ParseProcess(v.text(1))
+		m.Process = process
 		if err == nil {
 			m.Lanes, err = stored.ParseLanes(v.text(4))
 		}
@@ -136,7 +136,7 @@ func (t *tx) Daemons(ctx context.Context) (out []jobs.Daemon, err error) {
 
 // PutDaemon implements jobs.Tx.
 func (t *tx) PutDaemon(ctx context.Context, m jobs.Daemon, d time.Duration) error {
-	process, err := json.Marshal(m.Process)
+	process, err := stored.Process(m.Process)
 	if err != nil {
 		return fmt.Errorf("store daemon %s: %w", m.Owner, err)
 	}
@@ -145,7 +145,7 @@ func (t *tx) PutDaemon(ctx context.Context, m jobs.Daemon, d time.Duration) erro
 		_, err = t.exec(ctx, `INSERT INTO daemons (owner, process, since, until, lanes, leaving) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (owner) DO UPDATE SET process = excluded.process, since = excluded.since, until = excluded.until,
 			lanes = excluded.lanes, leaving = excluded.leaving`,
-			id(m.Owner), string(process), stamp(m.Since), stamp(t.now().Add(d)), lanes, m.Leaving)
+			id(m.Owner), process, stamp(m.Since), stamp(t.now().Add(d)), lanes, m.Leaving)
 	}
 	if err != nil {
 		return fmt.Errorf("store daemon %s: %w", m.Owner, err)
