@@ -49,8 +49,9 @@ const (
 	throttle
 )
 
-// workTime is how long the ERP works on a write at most, also when its caller has gone. The settle_time in the configuration is longer by far.
-const workTime = 250 * time.Millisecond
+// workTime is how long the ERP works on a write at most, also when its caller has gone: longer than a daemon takes to start, or a write that
+// was sent twice would always meet what the first one did. The settle_time in the configuration is longer by far.
+const workTime = time.Second
 
 func newERP(seed uint64) (*erp, error) {
 	e := &erp{kinds: map[string]*kind{}, byID: map[int64]*document{}, confirmed: func(time.Time) {}}
