@@ -126,6 +126,9 @@ func TestLimitsOfASourceCanBeSet(t *testing.T) {
 // What a program keeps in memory when it is stopped stays far below what ends
 // a process. The limit of Go's own heap is lowered to be sure of it.
 func TestMemoryIsLimited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it builds hundreds of megabytes, in one goroutine")
+	}
 	before := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(900 << 20)
 	defer debug.SetMemoryLimit(before)

@@ -146,7 +146,7 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 
 func TestHelpNamesEveryExitCode(t *testing.T) {
 	var out strings.Builder
-	if code := execute(context.Background(), []string{"--help"}, &out, io.Discard); code != exitOK {
+	if code := execute(context.Background(), []string{"--help"}, nil, &out, io.Discard); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	for _, want := range []string{"0 all is well", "1 a finding or a failure", "2 wrong usage", "3 the\nconfiguration", "4 the journal", "5 something could not be reached"} {

@@ -32,7 +32,12 @@ var scriptConfig string
 var update = flag.Bool("update", false, "rewrite the texts that scripts expect")
 
 // TestScripts runs the scripts of testdata; each proves what its first lines say.
+// They are mostly commands that look or act once and end, so -short, which is for
+// the race detector, leaves them out.
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: scripts show what commands print; the daemon's tests run")
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata",
 		UpdateScripts: *update,

@@ -17,7 +17,7 @@ import (
 func (w *world) sees(words ...string) {
 	w.t.Helper()
 	until(w.t, "status shows "+strings.Join(words, " and "), func() bool {
-		out := w.call("status", "--json").out
+		out := w.look("status", "--json").out
 		return !slices.ContainsFunc(words, func(s string) bool { return !strings.Contains(out, s) })
 	})
 }

@@ -55,6 +55,9 @@ func startAs(t testing.TB, dir string, env []string, program string, args ...str
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
+		if strings.Contains(p.log(), "WARNING: DATA RACE") { // told by the exit code too, but not of one that was killed
+			t.Error("the race detector found something in the process")
+		}
 		if t.Failed() {
 			t.Logf("log of %s:\n%s", strings.Join(p.cmd.Args, " "), p.log())
 		}
@@ -180,15 +183,16 @@ func call(t testing.TB, dir string, env []string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errout.String()}
 }
 
-// until asks again and again until ok says yes.
+// until asks again and again until ok says yes, after pauses that grow, so that tests that
+// wait leave the processor to those that work.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	pause := 10 * time.Millisecond
 	late := time.After(patience)
 	for !ok() {
+		pause = min(pause*3/2, 200*time.Millisecond)
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-late:
 			t.Fatalf("waited in vain until %s", what)
 		}

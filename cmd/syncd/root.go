@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,10 +57,10 @@ type app struct {
 	secrets *secrets
 }
 
-// execute runs a command line and returns its exit code.
-func execute(ctx context.Context, args []string, out, errw io.Writer) int {
+// execute runs a command line in an environment and returns its exit code.
+func execute(ctx context.Context, args, env []string, out, errw io.Writer) int {
 	o := &output{w: out}
-	a := &app{out: o, err: errw, env: os.Environ(), secrets: &secrets{}}
+	a := &app{out: o, err: errw, env: env, secrets: &secrets{}}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(o)

@@ -18,12 +18,16 @@ import (
 	"syncd/jobs/sqlite"
 )
 
-// engines are the journals that a test of the process runs on.
+// engines are the journals that a test of the process runs on; with -short the
+// embedded one alone, for the process does the same with both.
 func engines(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		test(t, newWorld(t))
 	})
+	if testing.Short() {
+		return
+	}
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

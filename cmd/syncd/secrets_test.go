@@ -183,7 +183,7 @@ func showsNothing(t *testing.T, format string) {
 	for _, words := range [][]string{{"locked"}, {"broken"}, {"flow=reset", "unknown"}, {"flow=away", "transient"}, {"flow=db", "transient"}, {"flow=db2", "transient"}} {
 		until(t, fmt.Sprintf("the log tells of %q", words), func() bool { return logTells(p.log(), words) })
 	}
-	until(t, "the client with the refused token is suspended", func() bool { return strings.Contains(w.call("status").out, "credentials refused") })
+	until(t, "the client with the refused token is suspended", func() bool { return strings.Contains(w.look("status").out, "credentials refused") })
 	for _, c := range []string{"status", "status --json", "jobs list", "jobs list --json", "check", "check --json", "check --live", "check --live --json", "version"} {
 		r := w.call(strings.Fields(c)...)
 		seen[c] = r.out + r.errout

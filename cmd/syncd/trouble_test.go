@@ -119,7 +119,7 @@ func TestSourceThatIsAwayIsToldOnceAndWhenItIsBack(t *testing.T) {
 	until(t, "it was asked some times more", func() bool { return w.shop.count() > polls+2 })
 	w.shop.refusing(nil)
 	p.await("reading works again")
-	until(t, "status shows no trouble", func() bool { return !strings.Contains(w.call("status", "--json").out, "reading_fails") })
+	until(t, "status shows no trouble", func() bool { return !strings.Contains(w.look("status", "--json").out, "reading_fails") })
 	w.shop.put("A", "second")
 	w.done("A", 2)
 	p.stop()

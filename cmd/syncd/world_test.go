@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -108,10 +111,22 @@ func (w *world) call(args ...string) result {
 	return call(w.t, w.dir, w.env, args...)
 }
 
+// look runs a command within the test's own process: what a test asks again and
+// again needs no process each time.
+func (w *world) look(args ...string) result {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	var out, errout strings.Builder
+	args = append(args, "--config", filepath.Join(w.dir, "syncd.yaml"))
+	code := execute(ctx, args, append(os.Environ(), w.env...), &out, &errout)
+	return result{code, out.String(), errout.String()}
+}
+
 // job reads one job by jobs show --json.
 func (w *world) job(name string) (j showJSON) {
 	w.t.Helper()
-	r := w.call("jobs", "show", "--json", name)
+	r := w.look("jobs", "show", "--json", name)
 	if r.code == exitFinding {
 		return showJSON{}
 	}
