@@ -56,7 +56,10 @@ func (s *sharing) decide() (take []offer, give []jobs.LaneID) {
 		}
 	}
 	room := s.fair(others) - len(s.held)
-	for _, o := range free {
+	for len(free) > 0 {
+		i := s.spread(free, take)
+		o := free[i]
+		free = slices.Delete(free, i, i+1)
 		if room > 0 || s.idle[o.LaneID] >= leftOver || !wanted(o.LaneID, others) {
 			take = append(take, o)
 			room--
@@ -66,6 +69,36 @@ func (s *sharing) decide() (take []offer, give []jobs.LaneID) {
 		give = s.surplus(others)
 	}
 	return take, give
+}
+
+// spread chooses the offer to look at next: a lane of the client of which this
+// daemon has the fewest, so that the shards of one client go to many daemons.
+func (s *sharing) spread(free, taken []offer) (best int) {
+	has := func(client string) int {
+		n := s.lanesOf(client)
+		for _, o := range taken {
+			if o.Client == client {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range free {
+		if has(free[i].Client) < has(free[best].Client) {
+			best = i
+		}
+	}
+	return best
+}
+
+// lanesOf counts the lanes of a client that this daemon has.
+func (s *sharing) lanesOf(client string) (n int) {
+	for l := range s.held {
+		if l.Client == client {
+			n++
+		}
+	}
+	return n
 }
 
 // free reports whether a lane may be taken, and the token that its lease has.
@@ -103,8 +136,8 @@ func (s *sharing) fair(others []jobs.Daemon) int {
 	return (len(s.me.Lanes) + n - 1) / n
 }
 
-// surplus is the lane to give to a daemon that has fewer, by two at least: the one
-// that was taken last.
+// surplus is the lane to give to a daemon that has fewer, by two at least: one of
+// the client of which this daemon has the most, and of those the one taken last.
 func (s *sharing) surplus(others []jobs.Daemon) []jobs.LaneID {
 	has := map[string]int{}
 	for _, l := range s.survey.Leases {
@@ -118,7 +151,9 @@ func (s *sharing) surplus(others []jobs.Daemon) []jobs.LaneID {
 		if since < holdAtLeast || !slices.ContainsFunc(others, poorer) {
 			continue
 		}
-		if best == nil || since < s.held[*best] || since == s.held[*best] && compareLanes(l, *best) < 0 {
+		better := best == nil || cmp.Or(cmp.Compare(s.lanesOf(best.Client), s.lanesOf(l.Client)),
+			cmp.Compare(since, s.held[*best]), compareLanes(l, *best)) < 0
+		if better {
 			best = &l
 		}
 	}
