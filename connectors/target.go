@@ -62,6 +62,11 @@ type Write struct {
 	Removal Removal
 	// Stamp orders this state among the record's states.
 	Stamp Stamp
+	// IdempotencyKey, when set, is sent with a create as the entity's Idempotency
+	// says, and Sent is what Compose made of the record, to be sent byte for byte.
+	// Body is nil then.
+	IdempotencyKey string
+	Sent           []byte
 }
 
 // Found is a record that the target holds.
@@ -106,6 +111,13 @@ type Creator interface {
 	Create(ctx context.Context, w Write) Outcome
 }
 
+// Composer says beforehand what a create sends, so that it can be kept and sent
+// again in the same bytes, also by a later syncd with other settings.
+type Composer interface {
+	// Compose returns what Create sends of w.Body. It asks nobody and sends nothing.
+	Compose(w Write) ([]byte, error)
+}
+
 // Finder looks a record up by its key.
 type Finder interface {
 	// Find returns every record that carries w.Key, archived ones included; none
@@ -144,7 +156,18 @@ const (
 	ExternalRef Strategy = "external_ref"
 	// Lookup is a search followed by a create, where nothing is unique.
 	Lookup Strategy = "lookup"
+	// IdempotencyKey is a create under a key by which the target recognises that it
+	// is sent again.
+	IdempotencyKey Strategy = "idempotency_key"
+	// AtMostOnce sends once, where nothing makes a repeat harmless. What became of a
+	// write whose answer was lost is for a person to find out.
+	AtMostOnce Strategy = "at_most_once"
 )
+
+// Strategies lists every strategy, the best first.
+func Strategies() []Strategy {
+	return []Strategy{NaturalKey, ExternalRef, IdempotencyKey, Lookup, AtMostOnce}
+}
 
 // ChildMode says what a repeated write does to a collection inside a record.
 type ChildMode string
@@ -154,7 +177,7 @@ const (
 	Replaces ChildMode = "replaces"
 	// Keyed means that each child is matched by a key of its own.
 	Keyed ChildMode = "keys"
-	// Appends means that each write adds children; no strategy that resends can carry it.
+	// Appends means that each write adds children; only AtMostOnce can carry it.
 	Appends ChildMode = "appends"
 )
 
@@ -176,6 +199,8 @@ type EntityInfo struct {
 	SettleTime time.Duration
 	// Removals it can do.
 	Removals []Removal
+	// Idempotency says what the target does with idempotency keys; nil where it takes none.
+	Idempotency *Idempotency
 	// Children are the collections inside a record and what a repeated write does to them.
 	Children map[string]ChildMode
 	// Renames says that Update can change the key itself.

@@ -16,6 +16,9 @@ func (e *Entity) do(op Op, w connectors.Write, at time.Time, late bool) connecto
 		}
 		return e.insert(w, eff)
 	case Create:
+		if w.IdempotencyKey != "" {
+			return e.createKeyed(w, at, late)
+		}
 		if e.o.Unique && e.byKey(w.Key) != nil {
 			o := connectors.Fail(connectors.Invalid, "duplicate", "the key %s is taken", w.Key)
 			o.MaybeDuplicate = true

@@ -26,6 +26,8 @@ type Options struct {
 	MaxBatch int
 	// SettleTime is what the entity declares. IndexLag is how far Find is behind.
 	SettleTime, IndexLag time.Duration
+	// Keys says that creates take idempotency keys, and what becomes of them.
+	Keys *Keys
 	// Children are passed on in the entity's description.
 	Children map[string]connectors.ChildMode
 }
@@ -43,11 +45,15 @@ type Entity struct {
 	calls   []Call
 	effects []Effect
 	most    map[string]int
+	kept    map[string]*kept
+
+	mismatches int
 }
 
 var (
 	_ connectors.Upserter = (*Entity)(nil)
 	_ connectors.Creator  = (*Entity)(nil)
+	_ connectors.Composer = (*Entity)(nil)
 	_ connectors.Finder   = (*Entity)(nil)
 	_ connectors.Updater  = (*Entity)(nil)
 	_ connectors.Remover  = (*Entity)(nil)
@@ -59,7 +65,7 @@ func New(o Options, now func() time.Time) *Entity {
 	if o.Name == "" {
 		o.Name = "thing"
 	}
-	return &Entity{o: o, now: now, nextID: 1, most: map[string]int{}}
+	return &Entity{o: o, now: now, nextID: 1, most: map[string]int{}, kept: map[string]*kept{}}
 }
 
 // Plan sets what happens to each call from now on; nil means nothing. It is
@@ -93,7 +99,13 @@ func (e *Entity) Info() connectors.EntityInfo {
 	if e.o.Unique {
 		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.ExternalRef, Field: "ref, which is unique", KeyField: "ref"})
 	}
-	i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: "ref", KeyField: "ref"})
+	if e.o.Keys != nil {
+		i.Idempotency = &e.o.Keys.Idempotency
+		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.IdempotencyKey, Field: "ref", KeyField: "ref"})
+	}
+	for _, s := range []connectors.Strategy{connectors.Lookup, connectors.AtMostOnce} {
+		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: s, Field: "ref", KeyField: "ref"})
+	}
 	return i
 }
 

@@ -103,6 +103,9 @@ func (e *Entity) spoil(c Call, w connectors.Write) connectors.Outcome {
 	unknown := func(code string) connectors.Outcome {
 		return connectors.Fail(connectors.Unknown, code, "%s %s", c.Op, c.Fault.Kind)
 	}
+	if o, ok := e.spoilKeyed(c, w); ok {
+		return o
+	}
 	switch c.Fault.Kind {
 	case NotSent:
 		return connectors.Fail(connectors.Transient, "connect", "not sent")
