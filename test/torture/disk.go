@@ -38,10 +38,10 @@ func root(say func(string, ...any), fault string) bool {
 
 // fullDisk are the rows of a journal's disk that is full for a while.
 func (o options) fullDisk(say func(string, ...any)) []*row {
-	if o.perPoint == 0 || !root(say, diskFull) {
+	if o.faults == 0 || !root(say, diskFull) {
 		return nil
 	}
-	return []*row{{fault: diskFull, planned: o.perPoint, inject: fill}}
+	return []*row{{fault: diskFull, planned: o.faults, inject: fill}}
 }
 
 // cuts are the rows of a power that fails.

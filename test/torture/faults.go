@@ -15,9 +15,9 @@ import (
 // kills are the rows of a daemon that is killed: at each of its points, and at moments that nobody chose.
 func kills() (at []*row, anywhen *row) {
 	for _, p := range crash.Points() {
-		at = append(at, &row{fault: "SIGKILL at " + p.Name, point: &p})
+		at = append(at, &row{fault: "SIGKILL at " + p.Name, kill: true, point: &p})
 	}
-	return at, &row{fault: "SIGKILL at a random moment", inject: func(ctx context.Context, s *session) (time.Duration, error) {
+	return at, &row{fault: "SIGKILL at a random moment", kill: true, inject: func(ctx context.Context, s *session) (time.Duration, error) {
 		if err := s.w.daemon.sleep(ctx, s.upTo(500*time.Millisecond)); err != nil {
 			return 0, err
 		}

@@ -31,6 +31,7 @@ type options struct {
 	engine    string
 	kills     int
 	perPoint  int
+	faults    int
 	powerCuts int
 	json      bool
 	seed      uint64
@@ -56,7 +57,8 @@ func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("torture", flag.ContinueOnError)
 	f.StringVar(&o.engine, "engine", "sqlite", "where the journal is kept: sqlite or postgres")
 	f.IntVar(&o.kills, "kills", 0, "how many kills there are in all; those that --per-point does not name come at random moments and points")
-	f.IntVar(&o.perPoint, "per-point", 0, "how many kills there are at each point, and how often each other fault happens")
+	f.IntVar(&o.perPoint, "per-point", 0, "how many kills there are at each point, and as many at random moments")
+	f.IntVar(&o.faults, "faults", -1, "how often each other fault happens but the power cut; -1 as often as --per-point")
 	f.IntVar(&o.powerCuts, "power-cuts", 0, "how often the power fails; needs root")
 	f.BoolVar(&o.json, "json", false, "print the table as JSON, and nothing else on standard output")
 	f.Uint64Var(&o.seed, "seed", 0, "choose what goes wrong; 0 takes a new one")
@@ -72,8 +74,11 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("--engine %s is neither sqlite nor postgres", o.engine)
 	case o.kills < 0 || o.perPoint < 0 || o.powerCuts < 0:
 		return o, errors.New("a number below 0 is not understood")
-	case o.kills+o.perPoint+o.powerCuts == 0:
+	case o.kills+o.perPoint+o.powerCuts+max(o.faults, 0) == 0:
 		o.kills = 100
+	}
+	if o.faults < 0 {
+		o.faults = o.perPoint
 	}
 	if o.seed == 0 {
 		o.seed = 1 + rand.Uint64N(1_000_000)
@@ -83,15 +88,11 @@ func parse(args []string) (o options, err error) {
 
 // main does a run and prints its table.
 func (o options) main(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "syncd-torture-")
+	dir, err := workFolder()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	// A database server that runs as another user passes through it.
-	if err := os.Chmod(dir, 0o711); err != nil {
-		return err
-	}
 	begun := time.Now()
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "%7.1fs  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
@@ -113,13 +114,25 @@ func (o options) main(ctx context.Context) (err error) {
 	return errors.Join(err, print(os.Stdout, ls), verdict(rows))
 }
 
+// workFolder is a fresh folder that a database server can pass through, which runs as another user.
+func workFolder() (string, error) {
+	dir, err := os.MkdirTemp("", "syncd-torture-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711)
+}
+
 // command is how a row is done again alone.
 func (o options) command(r *row) string {
-	count := fmt.Sprintf("--per-point %d", r.planned)
-	if r.fault == powerCut {
-		count = fmt.Sprintf("--power-cuts %d", r.planned)
+	count := "--faults"
+	switch {
+	case r.kill:
+		count = "--per-point"
+	case r.fault == powerCut:
+		count = "--power-cuts"
 	}
-	return fmt.Sprintf("go run ./test/torture --engine %s %s --seed %d --only '^%s$'", o.engine, count, o.seed, regexp.QuoteMeta(r.fault))
+	return fmt.Sprintf("go run ./test/torture --engine %s %s %d --seed %d --only '^%s$'", o.engine, count, r.planned, o.seed, regexp.QuoteMeta(r.fault))
 }
 
 // verdict is an error unless every row did what it says, and nothing was wrong.
@@ -230,7 +243,7 @@ func (o options) common(rnd *rand.Rand) []*row {
 	}
 	rows := append(at, anywhen)
 	for _, r := range others(o.engine) {
-		r.planned = o.perPoint
+		r.planned = o.faults
 		rows = append(rows, r)
 	}
 	return rows

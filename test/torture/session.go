@@ -15,6 +15,8 @@ import (
 type row struct {
 	fault   string
 	planned int
+	// kill says that the daemon alone is killed.
+	kill bool
 	// point is where the daemon kills itself; nil for another fault.
 	point *crash.Point
 	// inject does the fault to a running daemon. It returns how long it took from the end of the fault to the next confirmed write; 0
