@@ -137,6 +137,8 @@ func told(out connectors.Outcome, o jobs.Settled) (slog.Level, string) {
 	switch {
 	case o.State == jobs.Dead:
 		return slog.LevelError, "dead letter"
+	case o.State == jobs.Held:
+		return slog.LevelError, "held until a person says whether it was written"
 	case jobs.Interim(out):
 		return slog.LevelDebug, "not settled yet" // nothing has failed
 	case out.Class == connectors.Unknown:

@@ -118,7 +118,7 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	case f.MaxAge > 0 && !row.Gone && row.Age(c.now) > f.MaxAge:
 		c.tooOld(row, f, out)
 		return true, nil
-	case row.Solo && len(out.Jobs) > 0:
+	case singly(row, f) && len(out.Jobs) > 0:
 		return true, nil
 	}
 	moving, err := c.moving(row)
@@ -137,8 +137,13 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 		c.taken[EntityKey{row.Entity, row.RenamedFrom}] = true
 	}
 	out.Jobs = append(out.Jobs, &Job{Row: *row, ClaimID: c.id, Number: row.Attempt + 1, ClaimedAt: c.now})
-	return !row.Solo && len(out.Jobs) < c.req.Limit, nil
+	return !singly(row, f) && len(out.Jobs) < c.req.Limit, nil
 }
+
+// singly reports whether a row is claimed by itself: after it was lost, and always
+// where nobody could find out what became of it. A crash then leaves no more of
+// these in doubt than may have been on the wire.
+func singly(row *Row, f *Flow) bool { return row.Solo || f.Strategy == connectors.AtMostOnce }
 
 // moving reports whether the record that had row's key is still to get its new
 // one. If that was given up, whatever stands under the key is row's from now on.
@@ -252,7 +257,7 @@ func (c *claiming) shareDoubt(js []*Job) error {
 		}
 	}
 	if len(ids) == 0 {
-		return nil
+		return c.shareKeys(js, nil)
 	}
 	rows, err := c.tx.Rows(c.ctx, ids, false)
 	if err != nil {
@@ -263,7 +268,7 @@ func (c *claiming) shareDoubt(js []*Job) error {
 			jb.UnresolvedAt = later(jb.UnresolvedAt, rows[i].UnresolvedAt)
 		}
 	}
-	return nil
+	return c.shareKeys(js, rows)
 }
 
 // Recover settles the claims that earlier owners of a lane left behind: each of
@@ -346,7 +351,9 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 		n++
 		f := flows[row.Flow]
 		if f == nil {
-			f = &Flow{Name: row.Flow, Retry: DefaultRetry()}
+			if f, err = formerly(ctx, tx, row.Flow); err != nil {
+				return 0, err
+			}
 		}
 		jb := &Job{Row: Row{RowID: row.RowID, Generation: cj.Generation, Hash: cj.Hash, Gone: cj.Gone}, Number: cj.Attempt}
 		if err := b.one(row, Settlement{Job: jb, Flow: f, Outcome: o, SentAt: b.now, Batch: true}, j.rnd); err != nil {
@@ -358,6 +365,16 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 	}
 	_, err = tx.ReduceClaim(ctx, c.ID, c.Owner, c.Open)
 	return n, err
+}
+
+// formerly is a flow that is not configured, as far as its records know it.
+func formerly(ctx context.Context, tx Tx, flow string) (*Flow, error) {
+	meta, err := tx.Meta(ctx)
+	if err != nil {
+		return nil, err
+	}
+	was, _, err := boundTo(ctx, tx, meta, flow, Binding{})
+	return &Flow{Name: flow, Strategy: was.Strategy, Retry: DefaultRetry()}, err
 }
 
 // NextDue returns when the next job of a lane is due; zero when none is open.

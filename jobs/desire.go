@@ -99,11 +99,14 @@ func (a *admission) generation(row *Row, p Pair, hash []byte, refresh bool) {
 	a.open(row)
 }
 
-// open makes a row ready. A row that was failing for reasons that may pass
+// open makes a row ready, but for one that is held. A row that was failing for reasons that may pass
 // keeps its due time and its age, so that a record which changes all the time
 // neither beats on a struggling target nor is put off for ever.
 func (a *admission) open(row *Row) {
 	failing := row.Reason == ReasonRetry || row.Reason == ReasonUnresolved
+	if row.State == Held {
+		return // until a person has said what became of its last write
+	}
 	wasReady := row.State == Ready
 	row.State = Ready
 	// What the row waits for stays noted: it may be the record that has its key still.
@@ -184,7 +187,7 @@ func (a *admission) gone(row *Row) error {
 	row.Gone, row.Hash = true, goneHash
 	row.Tries, row.FirstTryAt = 0, time.Time{}
 	switch {
-	case a.flow.OnDelete == "ignore":
+	case a.flow.OnDelete == "ignore" && row.State != Held:
 		// Nothing is sent and nothing looked up, so what is in doubt stays so.
 		row.close(ReasonIgnored)
 	case row.Unresolved(), row.Applied(), half:
@@ -367,6 +370,9 @@ func (a *admission) moveKey(old *Row, it *Item) error {
 	}
 	old.SourceID, old.Gone, old.AppliedGone, old.Hash = "", true, true, goneHash
 	old.UnresolvedAt, old.RenamedFrom = time.Time{}, ""
+	if err := dropKeys(a.ctx, a.tx, old, a.flow); err != nil {
+		return err
+	}
 	old.Generation++
 	old.close(ReasonRenamed)
 	a.patches[old.Key] = true

@@ -36,6 +36,8 @@ type Flow struct {
 	CanRename bool
 	// CanRefresh says that the source can be asked for one record.
 	CanRefresh bool
+	// CanFind says that the target can be asked for a record by its key.
+	CanFind bool
 
 	// OnExisting is "adopt" or "refuse".
 	OnExisting string
@@ -73,6 +75,9 @@ type Job struct {
 	Number int64
 	// Link is the target's own id, "" when not known.
 	Link string
+	// Pin is what was sent of the record under an idempotency key, by whichever flow,
+	// and is not known to be over; nil for nothing.
+	Pin *Pin
 	// ClaimedAt is when the claim was made.
 	ClaimedAt time.Time
 }

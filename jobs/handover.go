@@ -82,6 +82,9 @@ func (b *settlement) handOver(old, heir *Row, s Settlement) error {
 	if heir.State == Ready && heir.Unresolved() {
 		heir.Reason, heir.DueAt = ReasonUnresolved, later(heir.DueAt, heir.UnresolvedAt.Add(s.Flow.SettleTime))
 	}
+	if err := b.endKeys(old, s.Flow, o); err != nil {
+		return err
+	}
 	b.patches = append(b.patches, *old, *heir)
 	b.history = append(b.history, entry(old.RowID, s.Job.Number, s.Job.Generation, b.now, o))
 	return b.moveLink(old.EntityKey(), heir.EntityKey(), o, fol)

@@ -100,6 +100,8 @@ func replayable(row *Row, f *Flow, now time.Time) string {
 		return "it is done, and no record of the source has to be written for it"
 	case row.State == Done && !f.CanRefresh && f.MaxAge > 0 && row.Age(now) > f.MaxAge:
 		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
+	case row.State == Held:
+		return "nobody knows whether its last write was done; say it with syncd resolve"
 	case row.State != Dead && row.State != Done:
 		return fmt.Sprintf("it is %s", row.State)
 	case row.Reason == ReasonExpired && row.SourceID == "":

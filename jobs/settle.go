@@ -129,6 +129,10 @@ type settlement struct {
 	links   []Link
 	unlink  []EntityKey
 	wake    []EntityKey
+	// pins are the key epochs that come after what is pinned for the rows; nil before
+	// they were asked for. unpin are rows of which nothing is pinned any more.
+	pins  map[RowID]int64
+	unpin []RowID
 }
 
 func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
@@ -153,6 +157,9 @@ func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
 	from := row.RenamedFrom
 	wasQuiet := row.LastClass == "" || row.LastClass.Confirmed()
 	st.settle()
+	if err := b.endKeys(row, s.Flow, s.Outcome); err != nil {
+		return err
+	}
 	b.patches = append(b.patches, *row)
 	if !wasQuiet || !s.Outcome.Class.Confirmed() {
 		b.history = append(b.history, entry(row.RowID, s.Job.Number, s.Job.Generation, b.now, s.Outcome))
@@ -181,6 +188,11 @@ func (s *Settlement) waitsFor() EntityKey {
 func (b *settlement) store() error {
 	if err := b.tx.PatchRows(b.ctx, b.patches); err != nil {
 		return err
+	}
+	if len(b.unpin) > 0 {
+		if err := b.tx.DeletePins(b.ctx, b.unpin); err != nil {
+			return err
+		}
 	}
 	// A key whose record has moved away may have got another one.
 	if err := b.tx.DeleteLinks(b.ctx, b.client, b.unlink); err != nil {
@@ -252,6 +264,9 @@ func (x *settling) settle() {
 		}
 	}
 	switch {
+	case x.holds(fol):
+		// A newer state waits until a person has said what became of this one.
+		row.State, row.Reason, row.DueAt = Held, ReasonNone, time.Time{}
 	case fol.Confirms:
 		x.confirm(newer)
 	case fol.Rule == "on_missing":
@@ -264,7 +279,7 @@ func (x *settling) settle() {
 	default:
 		x.again(fol, o, counted, newer, prior)
 	}
-	if row.State == Ready && row.OpenSince.IsZero() {
+	if (row.State == Ready || row.State == Held) && row.OpenSince.IsZero() {
 		row.OpenSince = x.now // it was closed while this attempt was under way
 	}
 	if newer && before.State == Dead {
@@ -276,11 +291,19 @@ func (x *settling) settle() {
 	}
 }
 
+// holds reports whether nobody but a person can find out what became of a write of
+// the row.
+func (x *settling) holds(fol Follow) bool {
+	never := fol.Doubts && x.s.Flow.Strategy == connectors.AtMostOnce
+	return x.row.Unresolved() && (never || x.s.Outcome.Code == CodeUnresolvable)
+}
+
 // Interim reports whether an outcome only puts the job off, while nothing failed:
 // it was too early to write, or to believe what the target says. Such an outcome
 // costs no attempt and tells nothing of the target's health.
 func Interim(o connectors.Outcome) bool {
-	return o.Code == CodeSettling || o.Code == CodeAbsentOnce || o.Code == CodeCreatedInDoubt
+	return o.Code == CodeSettling || o.Code == CodeAbsentOnce || o.Code == CodeCreatedInDoubt ||
+		o.Code == CodeUnresolvable && o.Class != connectors.Unknown
 }
 
 const (
@@ -293,6 +316,13 @@ const (
 	// whose answer was lost, had not shown; that one may still come to light, so one
 	// more look is wanted.
 	CodeCreatedInDoubt = "created_in_doubt"
+	// CodeKeptError is a server error that the target keeps under the idempotency key
+	// of a create, so that sending the same again can have no success.
+	CodeKeptError = "kept_error"
+	// CodeUnresolvable is a job of whose last write only a person can find out what
+	// became of it: the one of this attempt with class Unknown, else an earlier one,
+	// and nothing was sent.
+	CodeUnresolvable = "unresolvable"
 )
 
 // outage reports a failure that says nothing about the record: the client has

@@ -20,7 +20,8 @@ const (
 	Done State = "done"
 	// Dead means that a person, or a newer version, is needed before it is tried again.
 	Dead State = "dead"
-	// Held means that a write is in doubt which only a person can resolve.
+	// Held means that a write is in doubt which only a person can resolve. A newer
+	// state waits until that is done.
 	Held State = "held"
 )
 

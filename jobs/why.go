@@ -23,6 +23,8 @@ type Explanation struct {
 	Next string
 	// Replay says that the job is dead and can be replayed.
 	Replay bool
+	// Resolve says that a person has to say what became of its last write.
+	Resolve bool
 	// Collision says who else claims the job's key, and what to do; "" for nobody.
 	Collision string
 }
@@ -114,7 +116,8 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	}
 	if row.State == Held {
 		e.Text = "nobody knows whether its last write was done (" + failure(row) + ")"
-		e.Next = "nothing; look for the record in the target, and discard the job if it is there"
+		e.Next = "nothing, also for newer versions of the record, before a person has looked for it in the target and said whether the write was done"
+		e.Resolve = true
 		return
 	}
 	if s.Asked != nil {
