@@ -79,7 +79,7 @@ func (a *attempt) tried() bool { return a.j.Number > 1 }
 // before. What was begun is ended also when the flow says something else by now:
 // nobody else knows of a record under the old key.
 func (a *attempt) renames() bool {
-	return a.j.RenamedFrom != "" && a.j.RenamedFrom != a.j.Key
+	return a.j.RenamedFrom != "" && a.j.RenamedFrom != a.j.Key && a.finder != nil
 }
 
 // settledAt is when the earlier writes of a record in doubt have had their effect.

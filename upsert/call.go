@@ -48,14 +48,19 @@ const (
 // a wait of SettleTime.
 const linkTime = 10 * time.Second
 
-// write calls one writing primitive. A panic in it leaves open what it has sent.
-func (a *attempt) write(ctx context.Context, op string, call func(context.Context, connectors.Write) connectors.Outcome) (o connectors.Outcome) {
+// write calls one writing primitive.
+func (a *attempt) write(ctx context.Context, op string, do func(context.Context, connectors.Write) connectors.Outcome) connectors.Outcome {
+	return a.call(ctx, op, a.w, do)
+}
+
+// call has one write done. A panic leaves open what was sent.
+func (a *attempt) call(ctx context.Context, op string, w connectors.Write, do func(context.Context, connectors.Write) connectors.Outcome) (o connectors.Outcome) {
 	defer func() {
 		if v := recover(); v != nil {
 			o = connectors.Fail(connectors.Unknown, CodePanic, "%s", a.panicked(op, v))
 		}
 	}()
-	return checked(ctx, call(ctx, a.w))
+	return checked(ctx, do(ctx, w))
 }
 
 // checked makes a claim that no connector may make an outcome in doubt: there
@@ -147,7 +152,7 @@ func (a *attempt) putLink(ctx context.Context, link string) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linkTime)
 	defer cancel()
-	return a.links.PutLink(ctx, a.flow.Client, a.j.EntityKey(), link)
+	return a.journal.PutLink(ctx, a.flow.Client, a.j.EntityKey(), link)
 }
 
 // panicked tells the owner of the strategy of a panic and returns what may be shown of it.

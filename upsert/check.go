@@ -50,9 +50,42 @@ func (s *Strategy) checkStrategy(add func(string, ...any)) {
 		if s.updater == nil && !f.CreateOnly {
 			missing("update records")
 		}
+	case connectors.IdempotencyKey:
+		s.checkCreates(add, missing)
+		if s.composer == nil {
+			missing("say beforehand what a create sends")
+		}
+		switch i := s.info.Idempotency; {
+		case i == nil:
+			missing("say what the target does with idempotency keys")
+		case i.Problem() != "":
+			add("%s", i.Problem())
+		}
+	case connectors.AtMostOnce:
+		s.checkCreates(add, missing)
 	default:
-		add("strategy %s is not known; the strategies are %s, %s and %s", f.Strategy, connectors.NaturalKey, connectors.ExternalRef, connectors.Lookup)
+		add("strategy %s is not known; the strategies are %s", f.Strategy, listed(connectors.Strategies()))
 	}
+}
+
+// checkCreates asks for what a strategy needs that creates records and changes them
+// through their links.
+func (s *Strategy) checkCreates(add func(string, ...any), missing func(string)) {
+	if s.creator == nil {
+		missing("create records")
+	}
+	if s.updater == nil && !s.flow.CreateOnly {
+		add("it cannot update records; say create_only: true, or describe how it updates them")
+	}
+}
+
+func listed(ss []connectors.Strategy) string {
+	texts := make([]string, len(ss))
+	for i, s := range ss {
+		texts[i] = string(s)
+	}
+	n := len(texts) - 1
+	return strings.Join(texts[:n], ", ") + " and " + texts[n]
 }
 
 // carried lists the entity's strategies for people, with the field each works by.
@@ -77,9 +110,13 @@ func (s *Strategy) checkChildren(add func(string, ...any)) {
 			names = append(names, name)
 		}
 	}
-	if len(names) > 0 {
-		slices.Sort(names)
-		add("each write adds to %s again, so no strategy that may send a record twice can carry it", strings.Join(names, ", "))
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+	case s.flow.Strategy != connectors.AtMostOnce:
+		add("each write adds to %s again, so no strategy that may send a record twice can carry it; %s can", strings.Join(names, ", "), connectors.AtMostOnce)
+	case !s.flow.CreateOnly:
+		add("each write adds to %s again, so a change of a record would double them; say create_only: true", strings.Join(names, ", "))
 	}
 }
 
@@ -88,7 +125,7 @@ func (s *Strategy) checkPolicies(add func(string, ...any)) {
 	switch f.OnExisting {
 	case "adopt":
 	case "refuse":
-		if s.upserts() && s.finder == nil {
+		if s.finder == nil {
 			add("on_existing: refuse needs to look records up by key, and this entity cannot; take on_existing: adopt")
 		}
 	default:

@@ -1,9 +1,9 @@
-// Package upsert makes writes safe to repeat. It owns the strategies
-// natural_key, external_ref and lookup, written once over the primitives of
-// package connectors: it decides what to look up, what to send and what an
-// answer proves. It keeps no state, repeats nothing by itself and knows no
-// platform; the lanes of package daemon call it with claimed jobs and hand its
-// outcomes to the journal.
+// Package upsert makes writes safe to repeat, or sends them once. It owns the
+// strategies natural_key, external_ref, idempotency_key, lookup and at_most_once,
+// written once over the primitives of package connectors: it decides what to look
+// up, what to send and what an answer proves. It keeps no state, repeats nothing by
+// itself and knows no platform; the lanes of package daemon call it with claimed
+// jobs and hand its outcomes to the journal.
 //
 // # What it relies on
 //
@@ -25,8 +25,8 @@
 // claimed, in these cases:
 //
 //   - the outcome is confirmed;
-//   - the record proved to be absent (two negative reads for lookup, one
-//     otherwise, none of them earlier than UnresolvedAt + SettleTime). This is
+//   - the record proved to be absent (two negative reads where the target
+//     would take a second record, one otherwise, none of them earlier than UnresolvedAt + SettleTime). This is
 //     the only case in which an Unknown carries Resolved: the earlier write was
 //     not applied, and the one sent in this attempt is in doubt. A journal that
 //     counts how often a record makes its target fail counts just these;
@@ -38,6 +38,10 @@
 // Link is set whenever the record's link is known, whatever the class; the
 // journal stores it. Where more is done to a record after its link is known, it
 // has been committed through Links before that.
+//
+// What is sent under an idempotency key has been committed through Pins before its
+// first byte. Job.Pin is sent again as it is or not at all, until the record is known
+// to be there, or not to be.
 //
 // An outcome other than a confirmed one can leave the record partly written:
 // its fields written and its document not yet brought to its state. What the

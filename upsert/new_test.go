@@ -36,7 +36,7 @@ func TestFlowsThatAnEntityCannotCarryAreRefused(t *testing.T) {
 	}{
 		"a strategy that the entity has not": {
 			strategy: connectors.ExternalRef,
-			want:     at + "it cannot carry strategy external_ref; it can carry natural_key (by key, its primary key), lookup (by ref)",
+			want:     at + "it cannot carry strategy external_ref; it can carry natural_key (by key, its primary key), lookup (by ref), at_most_once (by ref)",
 		},
 		"an entity that carries nothing": {
 			strategy: connectors.Lookup, less: bare(connectors.EntityInfo{}),
@@ -44,7 +44,7 @@ func TestFlowsThatAnEntityCannotCarryAreRefused(t *testing.T) {
 		},
 		"an unknown strategy": {
 			strategy: "hope", less: bare(carries("hope")),
-			want: at + "strategy hope is not known; the strategies are natural_key, external_ref and lookup",
+			want: at + "strategy hope is not known; the strategies are natural_key, external_ref, idempotency_key, lookup and at_most_once",
 		},
 		"a connector without the primitives of its strategy": {
 			strategy: connectors.Lookup, less: bare(carries(connectors.Lookup)),
@@ -60,7 +60,7 @@ func TestFlowsThatAnEntityCannotCarryAreRefused(t *testing.T) {
 			strategy: connectors.NaturalKey,
 			options: faketarget.Options{Children: map[string]connectors.ChildMode{
 				"notes": connectors.Appends, "lines": connectors.Replaces, "comments": connectors.Appends}},
-			want: at + "each write adds to comments, notes again, so no strategy that may send a record twice can carry it",
+			want: at + "each write adds to comments, notes again, so no strategy that may send a record twice can carry it; at_most_once can",
 		},
 		"a refusal of existing records without look-up": {
 			strategy: connectors.NaturalKey, change: func(f *jobs.Flow) { f.OnExisting = "refuse" },

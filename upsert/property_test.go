@@ -3,6 +3,8 @@ package upsert_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +23,8 @@ type law struct {
 	advances bool
 	careless bool
 	seeded   bool
+	// blind: the target cannot be asked for a record by its key.
+	blind bool
 	// slow is how late writes take effect at most; 0 means within settle time.
 	slow time.Duration
 	// strategies are those that the flow changes between, at any moment at which no
@@ -32,10 +36,10 @@ func drawLaw(t *rapid.T, s connectors.Strategy) law {
 	f := defaults(s)
 	f.OnDelete = rapid.SampledFrom([]string{"ignore", "archive", "delete"}).Draw(t, "on_delete")
 	f.CreateOnly = f.OnDelete == "ignore" && rapid.IntRange(0, 4).Draw(t, "create_only") == 0
-	return law{
+	l := law{
 		flow: f,
 		options: faketarget.Options{
-			Unique:   s != connectors.Lookup,
+			Unique:   s == connectors.NaturalKey || s == connectors.ExternalRef,
 			Guarded:  rapid.Bool().Draw(t, "guarded"),
 			Versions: rapid.Bool().Draw(t, "versions"),
 			Blind:    rapid.Bool().Draw(t, "blind"),
@@ -45,6 +49,32 @@ func drawLaw(t *rapid.T, s connectors.Strategy) law {
 		advances: rapid.Bool().Draw(t, "advances"),
 		careless: rapid.Bool().Draw(t, "careless lane"),
 		seeded:   rapid.IntRange(0, 4).Draw(t, "seeded") == 0,
+	}
+	if s == connectors.IdempotencyKey || s == connectors.AtMostOnce {
+		l.blind = rapid.Bool().Draw(t, "cannot be asked")
+	}
+	if l.blind {
+		f.OnDelete, l.seeded = "ignore", false
+	}
+	if s == connectors.IdempotencyKey {
+		zoo := faketarget.Zoo()
+		k := zoo[rapid.SampledFrom(slices.Sorted(maps.Keys(zoo))).Draw(t, "keys")]
+		l.options.Keys = &k
+	}
+	return l
+}
+
+// shows is how the target is shown to the strategy.
+func (l *law) shows() func(*faketarget.Entity) connectors.Entity {
+	switch {
+	case l.blind && l.advances:
+		return withoutFindButAdvance
+	case l.blind:
+		return withoutFind
+	case l.advances:
+		return withAdvance
+	default:
+		return withoutAdvance
 	}
 }
 
@@ -63,14 +93,19 @@ func drawFaults(t *rapid.T, slow time.Duration) []faketarget.Fault {
 }
 
 // plan lets the faults happen in order. A create that is answered with the name
-// of another record is left out: nobody but the connector can notice that.
-func plan(fs []faketarget.Fault) func(faketarget.Call) faketarget.Fault {
+// of another record is left out: nobody but the connector can notice that. So is an
+// error after the fact of a target that forgets errors, when it is forgetful: it
+// promises that it did nothing then.
+func plan(fs []faketarget.Fault, forgetful bool) func(faketarget.Call) faketarget.Fault {
 	return func(c faketarget.Call) faketarget.Fault {
 		if len(fs) == 0 {
 			return faketarget.Fault{}
 		}
 		f := fs[0]
 		fs = fs[1:]
+		if f.Kind == faketarget.FailDone && forgetful {
+			f.Kind = faketarget.FailUndone
+		}
 		if f.Kind == faketarget.Foreign && (c.Op == faketarget.Create || c.Op == faketarget.Upsert) {
 			f.Kind = faketarget.None
 		}
@@ -96,6 +131,12 @@ func TestEveryHistoryHasOneEffect(t *testing.T) {
 		connectors.ExternalRef: append(byReference, everywhere...),
 		connectors.Lookup:      append(append([]string{"transient created_in_doubt"}, byReference...), everywhere...),
 	}
+	keyed := []string{"unchanged ", "unchanged ignored", "transient connect", "transient settling", "throttled http_429", "invalid http_422",
+		"unknown timeout", "unknown http_500", "unknown panic", "unknown bad_answer", "unknown unresolvable", "transient unresolvable",
+		"paused pin_not_stored", "unknown kept_error", "transient created_in_doubt", "transient absent_once"}
+	reached[connectors.IdempotencyKey] = append(keyed, byReference...)
+	once := []string{"unknown timeout", "unknown http_500", "unknown no_link", "unknown link_not_stored", "missing http_404"}
+	reached[connectors.AtMostOnce] = append(once, "applied ", "unchanged ", "invalid http_422", "transient absent_once", "held ")
 	for s, want := range reached {
 		t.Run(string(s), func(t *testing.T) {
 			met := map[string]int{}
@@ -154,28 +195,27 @@ func TestAnotherStrategyFindsOutWhatTheOneBeforeLeftInDoubt(t *testing.T) {
 }
 
 // steps of a history. The library draws the first ones more often.
-var steps = []string{"run", "run", "run", "want", "run", "gone", "run", "wait", "replay", "drop"}
+var steps = []string{"run", "run", "run", "want", "run", "gone", "run", "wait", "replay", "drop", "resolve"}
 
 // attempt runs what is due among keys under random faults.
 func (w *world) attempt(t *rapid.T, slow time.Duration, keys ...string) {
 	if row := w.rows[keys[0]]; row != nil && row.State == jobs.Ready && row.DueAt.After(w.now) && !rapid.Bool().Draw(t, "do not wait") {
 		w.now = row.DueAt
 	}
+	w.failPins = rapid.SampledFrom([]int{0, 0, 0, 0, 1}).Draw(t, "pins that fail")
 	w.failLinks = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "links that fail")
-	w.target.Plan(plan(drawFaults(t, slow)))
+	w.target.Plan(plan(drawFaults(t, slow), w.forgetful))
 	w.run(context.Background(), rapid.IntRange(0, 7).Draw(t, "no crash") == 7, keys...)
 }
 
 func play(t *rapid.T, l law) (*world, map[string]bool) {
-	less := withoutAdvance
-	if l.advances {
-		less = withAdvance
-	}
+	less := l.shows()
 	w, err := newWorld(l.flow, l.options, less)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.careless = l.careless
+	w.careless, w.advances = l.careless, l.advances
+	w.forgetful = l.blind && l.options.Keys != nil && !l.options.Keys.KeepsErrors
 	w.want("a", bodies[0])
 	if l.seeded {
 		w.target.Seed("a", `{"v":"before us"}`)
@@ -218,6 +258,10 @@ func play(t *rapid.T, l law) (*world, map[string]bool) {
 			}
 		case "wait":
 			w.wait(time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds")) * time.Second)
+		case "resolve":
+			if row := w.rows[key]; row != nil && row.State == jobs.Held {
+				w.resolve(key)
+			}
 		case "drop":
 			w.tell("another hand deletes %s", key)
 			w.target.Drop(key)
@@ -244,6 +288,12 @@ func play(t *rapid.T, l law) (*world, map[string]bool) {
 }
 
 func check(t *rapid.T, l law, w *world, dropped map[string]bool) {
+	if w.broken != "" {
+		t.Fatalf("a strategy asked for %s\n%v", w.broken, w)
+	}
+	if n := w.target.Mismatches(); n > 0 {
+		t.Fatalf("%d times other bytes were sent under a key that is in use\n%v", n, w)
+	}
 	for _, e := range w.target.Effects() {
 		if e.Back {
 			t.Fatalf("an older state was written over a newer one: %+v\n%v", e, w)
@@ -253,7 +303,8 @@ func check(t *rapid.T, l law, w *world, dropped map[string]bool) {
 		if n := w.target.MostAtOnce(k); n > 1 {
 			t.Fatalf("%d records of %s at once\n%v", n, k, w)
 		}
-		if row.State != jobs.Done || row.Unresolved() {
+		leftAlone := row.Gone && l.flow.OnDelete == "ignore" // and with it what is in doubt
+		if row.State != jobs.Done || row.Unresolved() && !leftAlone {
 			t.Fatalf("row %s ends %s, unresolved %v, after %s %s\n%v", k, row.State, row.Unresolved(), row.LastClass, row.LastCode, w)
 		}
 		rs := w.target.Records(k)

@@ -10,8 +10,8 @@ import (
 )
 
 // reference brings a record to its state by its link, or finds or creates it by
-// its key. It carries external_ref and lookup, and create_only flows of every
-// strategy.
+// its key. It carries every strategy but natural_key, and create_only flows of that
+// one too.
 func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 	if a.mustWait() || a.mayBeTwo() && a.unsettled() {
 		return a.early(ctx)
@@ -36,6 +36,9 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 			return o
 		}
 	}
+	if a.finder == nil && a.j.Applied() {
+		return a.standsUnnamed()
+	}
 	if a.findsFirst() {
 		f, o, ended := a.findOne(ctx, a.w.Key)
 		if ended {
@@ -44,6 +47,14 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 		if f != nil {
 			return a.adopt(ctx, *f)
 		}
+	}
+	if a.mayResend() {
+		return a.resend(ctx)
+	}
+	if a.finder == nil && a.j.Unresolved() {
+		return a.unresolvable()
+	}
+	if a.findsFirst() {
 		if o, again := a.provenAbsent(); again {
 			return o
 		}
@@ -56,7 +67,23 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 // which only its key tells of: nothing but our look-ups kept it from being
 // created twice, and a server that was slower than it says has done it.
 func (a *attempt) mayBeTwo() bool {
-	return a.flow.Strategy == connectors.Lookup && a.j.Unresolved() && a.w.Link != ""
+	return a.unguarded() && a.j.Unresolved() && a.w.Link != "" && a.finder != nil
+}
+
+// unguarded reports whether the target would take a second create of the record:
+// what it would refuse it by is not there, or not used.
+func (a *attempt) unguarded() bool {
+	return a.flow.Strategy != connectors.NaturalKey && a.flow.Strategy != connectors.ExternalRef
+}
+
+// standsUnnamed handles a record that is known to be in the target under an id that
+// nobody knows, where it cannot be asked for by its key.
+func (a *attempt) standsUnnamed() connectors.Outcome {
+	if a.flow.CreateOnly {
+		return connectors.Outcome{Class: connectors.Unchanged}
+	}
+	return connectors.Fail(connectors.Invalid, CodeNoLink,
+		"the record was written, but its id in the target is not known, and the target cannot be asked for it by its key")
 }
 
 // findsFirst reports whether the key is looked up before a create is sent. It
@@ -65,7 +92,8 @@ func (a *attempt) mayBeTwo() bool {
 // be touched it is looked up all the same, since after a create whose answer
 // was lost nobody could tell it from our own.
 func (a *attempt) findsFirst() bool {
-	return a.flow.Strategy != connectors.ExternalRef || a.flow.OnExisting == "refuse" || a.mayBeOurs() || a.tried()
+	return a.finder != nil &&
+		(a.flow.Strategy != connectors.ExternalRef || a.flow.OnExisting == "refuse" || a.mayBeOurs() || a.tried())
 }
 
 // removedByUs reports that the link leads nowhere because a removal of ours,
@@ -80,7 +108,7 @@ func (a *attempt) removedByUs(o connectors.Outcome) bool {
 // there, and is ours; but what it holds may still change under our hands, so it
 // is not written to. Only a first create that is complete is believed at once.
 func (a *attempt) early(ctx context.Context) connectors.Outcome {
-	if a.w.Link != "" || a.renames() {
+	if a.w.Link != "" || a.renames() || a.finder == nil {
 		return a.settling()
 	}
 	f, o, ended := a.findOne(ctx, a.w.Key)
@@ -105,7 +133,7 @@ func (a *attempt) early(ctx context.Context) connectors.Outcome {
 func (a *attempt) provenAbsent() (o connectors.Outcome, again bool) {
 	// Under a unique reference a create that comes too early is refused; a removal
 	// that is given up too early is not.
-	if (a.flow.Strategy == connectors.Lookup || a.j.Gone) && a.mayStand() {
+	if (a.unguarded() || a.j.Gone) && a.mayStand() {
 		if o, again := a.absentOnce(); again {
 			return o, true
 		}
@@ -119,14 +147,19 @@ func (a *attempt) create(ctx context.Context) connectors.Outcome {
 	if ctx.Err() != nil {
 		return stopping(ctx)
 	}
-	o := a.write(ctx, "create", a.creator.Create)
+	var o connectors.Outcome
+	if a.keyed() {
+		o = a.createKeyed(ctx)
+	} else {
+		o = a.write(ctx, opCreate, a.creator.Create)
+	}
 	switch {
 	case o.Class.Confirmed() && o.Link == "":
 		return connectors.Fail(connectors.Unknown, CodeNoLink, "the target created the record but did not say under which id")
 	case o.Class.Confirmed():
 		crash.At("job.created")
 		return a.created(ctx, o)
-	case o.MaybeDuplicate && o.Class != connectors.Unknown:
+	case o.MaybeDuplicate && o.Class != connectors.Unknown && a.finder != nil:
 		return a.duplicate(ctx, o)
 	default:
 		return o
@@ -137,7 +170,7 @@ func (a *attempt) create(ctx context.Context) connectors.Outcome {
 // only looked for in vain, and the target would not refuse a second one, the
 // doubt stays until one more look: a pair is found then, and told.
 func (a *attempt) created(ctx context.Context, o connectors.Outcome) connectors.Outcome {
-	a.doubled = a.flow.Strategy == connectors.Lookup && a.j.Unresolved()
+	a.doubled = a.unguarded() && a.j.Unresolved()
 	o = a.linked(ctx, o)
 	if !a.doubled || !o.Class.Confirmed() {
 		return o

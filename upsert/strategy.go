@@ -15,6 +15,20 @@ type Links interface {
 	PutLink(ctx context.Context, client string, k jobs.EntityKey, link string) error
 }
 
+// Pins commits what is sent under an idempotency key, before it is sent.
+type Pins interface {
+	// PutPin has stored p durably when it returns nil.
+	PutPin(ctx context.Context, client string, p jobs.Pin) error
+	// Secret is what keys are made with; it never changes.
+	Secret(ctx context.Context) ([]byte, error)
+}
+
+// Journal is what strategies commit while they are at work.
+type Journal interface {
+	Links
+	Pins
+}
+
 // Strategy applies the jobs of one flow. It is safe for use by several
 // goroutines at once, as long as no two of them have a job of the same record.
 type Strategy struct {
@@ -23,15 +37,16 @@ type Strategy struct {
 	// kind and nothing of its text, which may hold parts of a record.
 	Panicked func(op string, j *jobs.Job, value any, stack []byte)
 
-	flow   *jobs.Flow
-	info   connectors.EntityInfo
-	links  Links
-	now    func() time.Time
-	settle time.Duration
+	flow    *jobs.Flow
+	info    connectors.EntityInfo
+	journal Journal
+	now     func() time.Time
+	settle  time.Duration
 
 	// What the entity can do; nil where it cannot.
 	upserter connectors.Upserter
 	creator  connectors.Creator
+	composer connectors.Composer
 	finder   connectors.Finder
 	updater  connectors.Updater
 	remover  connectors.Remover
@@ -43,13 +58,14 @@ type Strategy struct {
 // that is wrong. now is the journal's clock.
 //
 // The flow's SettleTime counts; where it is 0, the entity's.
-func New(f *jobs.Flow, e connectors.Entity, links Links, now func() time.Time) (*Strategy, error) {
-	s := &Strategy{flow: f, info: e.Info(), links: links, now: now, settle: f.SettleTime}
+func New(f *jobs.Flow, e connectors.Entity, j Journal, now func() time.Time) (*Strategy, error) {
+	s := &Strategy{flow: f, info: e.Info(), journal: j, now: now, settle: f.SettleTime}
 	if s.settle == 0 {
 		s.settle = s.info.SettleTime
 	}
 	s.upserter, _ = e.(connectors.Upserter)
 	s.creator, _ = e.(connectors.Creator)
+	s.composer, _ = e.(connectors.Composer)
 	s.finder, _ = e.(connectors.Finder)
 	s.updater, _ = e.(connectors.Updater)
 	s.remover, _ = e.(connectors.Remover)
@@ -108,6 +124,8 @@ func (a *attempt) begin(ctx context.Context) (o connectors.Outcome, ended bool) 
 	switch {
 	case ctx.Err() != nil:
 		return stopping(ctx), true
+	case a.flow.Strategy == connectors.AtMostOnce && a.j.Unresolved():
+		return a.unresolvable(), true
 	case a.j.Gone:
 		return a.gone(ctx), true
 	case len(a.j.Body) == 0:

@@ -28,10 +28,18 @@ type world struct {
 	version int64
 	// careless lets jobs come before the time of what is in doubt.
 	careless bool
+	// forgetful: the target forgets a create that ended in an error, and cannot be asked.
+	forgetful bool
+	// advances: documents are brought to a state.
+	advances bool
 	// stored is the last link that was committed by PutLink.
 	stored string
-	// failLinks makes that many PutLinks fail.
-	failLinks int
+	// failLinks makes that many PutLinks fail, failPins that many PutPins.
+	failLinks, failPins int
+	// pins is what was sent under idempotency keys and is not known to be over.
+	pins map[string]*jobs.Pin
+	// broken is what a strategy asked of the journal that it must not; "" for nothing.
+	broken string
 	// met counts the outcomes by class and code.
 	met map[string]int
 	// story tells what happened, for failures.
@@ -54,7 +62,7 @@ func defaults(s connectors.Strategy) *jobs.Flow {
 
 // newWorld makes a world. less hides primitives of the target; nil shows all but Advance.
 func newWorld(f *jobs.Flow, o faketarget.Options, less func(*faketarget.Entity) connectors.Entity) (*world, error) {
-	w := &world{now: start, flow: f, rows: map[string]*jobs.Row{}, links: map[string]string{}, met: map[string]int{}}
+	w := &world{now: start, flow: f, rows: map[string]*jobs.Row{}, links: map[string]string{}, met: map[string]int{}, pins: map[string]*jobs.Pin{}}
 	o.SettleTime = settleTime
 	w.target = faketarget.New(o, w.clock)
 	if less == nil {
@@ -127,6 +135,9 @@ func (w *world) want(key, body string) {
 		row.State = jobs.Done
 		return
 	}
+	if row.State == jobs.Held {
+		return
+	}
 	row.State, row.DueAt = jobs.Ready, w.now
 	w.due(row, w.now)
 }
@@ -146,7 +157,10 @@ func (w *world) claim(keys ...string) []*jobs.Job {
 		if row == nil || row.State != jobs.Ready || row.DueAt.After(w.now) {
 			continue
 		}
-		js = append(js, &jobs.Job{Row: *row, ClaimID: "c", Number: row.Attempt + 1, Link: w.links[k], ClaimedAt: w.now})
+		js = append(js, &jobs.Job{Row: *row, ClaimID: "c", Number: row.Attempt + 1, Link: w.links[k], Pin: w.pins[k], ClaimedAt: w.now})
+		if w.flow.Strategy == connectors.AtMostOnce {
+			break // claimed alone
+		}
 	}
 	return js
 }
@@ -177,7 +191,8 @@ func (w *world) settle(row *jobs.Row, j *jobs.Job, o connectors.Outcome) {
 	fol := jobs.FollowOf(o.Class)
 	row.Attempt = j.Number
 	doubt := row.Unresolved()
-	if fol.Confirms || o.Resolved {
+	ignored := j.Gone && w.flow.OnDelete == "ignore" // nothing was sent or looked up
+	if fol.Confirms && !ignored || o.Resolved {
 		row.UnresolvedAt = time.Time{}
 	}
 	if fol.Doubts || o.Code == jobs.CodeCreatedInDoubt {
@@ -188,7 +203,16 @@ func (w *world) settle(row *jobs.Row, j *jobs.Job, o connectors.Outcome) {
 		w.links[j.Key] = o.Link
 	}
 	newer := row.Generation > j.Generation
+	if p := w.pins[j.Key]; p != nil && (!row.Unresolved() || o.Code == jobs.CodeKeptError) {
+		row.KeyEpoch = p.Epoch + 1
+		delete(w.pins, j.Key)
+	}
+	never := fol.Doubts && w.flow.Strategy == connectors.AtMostOnce
 	switch {
+	case row.Unresolved() && (never || o.Code == jobs.CodeUnresolvable):
+		row.AppliedHash = nil
+		row.State = jobs.Held
+		w.met["held "]++
 	case fol.Confirms:
 		w.confirm(row, j, o, newer, doubt)
 	case o.Class == connectors.Missing:
@@ -237,6 +261,7 @@ func (w *world) finish() error {
 	w.target.Plan(nil)
 	w.failLinks = 0
 	w.tell("no more faults")
+	w.failPins = 0
 	for _, row := range w.rows {
 		if row.State == jobs.Dead {
 			row.State = jobs.Ready
@@ -247,6 +272,11 @@ func (w *world) finish() error {
 		open := 0
 		for _, k := range w.keys() {
 			row := w.rows[k]
+			if row.State == jobs.Held {
+				open++
+				w.resolve(k)
+				continue
+			}
 			if row.State != jobs.Ready {
 				continue
 			}
@@ -282,6 +312,7 @@ type (
 		connectors.Entity
 		connectors.Upserter
 		connectors.Creator
+		connectors.Composer
 		connectors.Finder
 		connectors.Updater
 		connectors.Remover
@@ -304,7 +335,7 @@ type (
 func (d described) Info() connectors.EntityInfo { return d.info }
 
 func withoutAdvance(e *faketarget.Entity) connectors.Entity {
-	return noAdvance{e, e, e, e, e, e}
+	return noAdvance{e, e, e, e, e, e, e}
 }
 
 func withAdvance(e *faketarget.Entity) connectors.Entity { return e }

@@ -139,7 +139,7 @@ func (l *liveCheck) client(ctx context.Context, cp *daemon.ClientPlan, p ratelim
 		}
 		e, err := c.inst.Target().Entity(f.Entity)
 		if err == nil {
-			_, err = upsert.New(&f.Flow, e, noLinks{}, utcNow)
+			_, err = upsert.New(&f.Flow, e, noJournal{}, utcNow)
 		}
 		if err != nil {
 			c.bad[f.Entity] = true
@@ -334,9 +334,11 @@ func (t *trials) ask(ctx context.Context, inst connectors.Instance, name string)
 	return true, nil
 }
 
-// noLinks stands in for the journal where nothing is written.
-type noLinks struct{}
+// noJournal stands in for the journal where nothing is written.
+type noJournal struct{}
 
-func (noLinks) PutLink(context.Context, string, jobs.EntityKey, string) error {
-	return errors.New("a check stores no links")
-}
+var errCheck = errors.New("a check stores nothing")
+
+func (noJournal) PutLink(context.Context, string, jobs.EntityKey, string) error { return errCheck }
+func (noJournal) PutPin(context.Context, string, jobs.Pin) error                { return errCheck }
+func (noJournal) Secret(context.Context) ([]byte, error)                        { return nil, errCheck }
