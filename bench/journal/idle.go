@@ -9,6 +9,7 @@ import (
 	"syncd/bench/internal/lab"
 	"syncd/connectors"
 	"syncd/daemon"
+	"syncd/jobs"
 )
 
 // idle measures a daemon of many flows that have nothing to do: 100 clients, each
@@ -53,11 +54,8 @@ func (b *bench) idleOver(ctx context.Context, kind string, every time.Duration) 
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
 	r.start(ctx, daemon.Silent{})
-	if err := until(ctx, "all polled", time.Minute, func() bool { return polls() >= flows }); err != nil {
-		return err
-	}
-	// The first poll of each is still being noted.
-	if err := pause(ctx, 2*time.Second); err != nil {
+	// The first poll of each flow moves its cursor, which is work.
+	if err := until(ctx, "all polled", time.Minute, func() bool { return polls() >= flows && p.begun(ctx) == flows }); err != nil {
 		return err
 	}
 	before := polls()
@@ -73,6 +71,23 @@ func (b *bench) idleOver(ctx context.Context, kind string, every time.Duration) 
 		value{"client % of a core", percent(u.client)}, value{"database %", percent(u.database)})
 	b.goal(lab.AtMost(fmt.Sprintf("idle: %s, polled every %s", kind, every), percent(u.client), 5, "% of a core"))
 	return nil
+}
+
+// begun counts the flows that have a cursor; -1 when they cannot be read.
+func (p *place) begun(ctx context.Context) (n int) {
+	err := p.engine.View(ctx, func(tx jobs.Tx) error {
+		states, err := tx.Flows(ctx)
+		for _, s := range states {
+			if s.Cursor != nil {
+				n++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 func pause(ctx context.Context, d time.Duration) error {
