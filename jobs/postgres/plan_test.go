@@ -104,7 +104,15 @@ func (p *planTest) fill(n int) {
 	for _, sql := range []string{
 		`INSERT INTO syncd.jobs SELECT 1, 0, 1, 0, 0, to_timestamp(1e9 + i), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, false, false, false,
 			'orders', 'K-' || i, 'erp', 'sale', 'S-' || i, CASE WHEN i % 2 = 0 THEN 'ready' ELSE 'done' END, '', NULL, NULL, '', '', '', '',
-			'party', 'P-' || i, '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+			'party', 'P-' || i, '', 0, 0, CASE WHEN i % 4 = 0 THEN 'G-' || i / 100 ELSE '' END FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+		`INSERT INTO syncd.jobs SELECT 1, 0, 1, 0, 0, '-infinity', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, false, false, false,
+			'quiet', 'K-' || i, 'erp', 'sale', 'S-' || i, CASE WHEN i % 1000 = 0 THEN 'ready' ELSE 'done' END, '', NULL, NULL, '', '', '', '',
+			'', '', '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+		`INSERT INTO syncd.groups SELECT 0, 0, NULL, 'orders', 'G-' || i, '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+		`INSERT INTO syncd.idempotency_keys SELECT 0, 0, NULL, 'orders', 'K-' || i, 'create', '', NULL, NULL FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+		`INSERT INTO syncd.runs (total, done, failed, ended_at, kind, flow, client, after_flow, after_key, asked_by, why, message)
+			SELECT 0, 0, 0, CASE WHEN i % 1000 = 0 THEN NULL ELSE to_timestamp(1e9) END, '', '', '', '', '', '', '', '' FROM generate_series(1, $1) i`,
+		`INSERT INTO syncd.leases SELECT to_timestamp(1e9), to_timestamp(1e9), i % 50, 'c-' || i / 50, 'd', 't-' || i FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 		`INSERT INTO syncd.bodies SELECT 'orders', 'K-' || i, '\x0030' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 		`INSERT INTO syncd.sources SELECT 0, 0, NULL, false, 'orders', 'S-' || i, '[]' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 		`INSERT INTO syncd.links SELECT NULL, 'erp', 'sale', 'K-' || i, '1' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
@@ -142,6 +150,17 @@ func (p *planTest) run(when string) {
 	for i := range bare {
 		bare[i].Body = nil
 	}
+	var names, tokens []string
+	var groups []jobs.Group
+	var pins []jobs.Pin
+	for i := range planBatch {
+		g := fmt.Sprint("G-", 2*i)
+		names, tokens = append(names, g), append(tokens, fmt.Sprint("t-", 7*i))
+		groups = append(groups, jobs.Group{Flow: "orders", Name: g})
+		pins = append(pins, jobs.Pin{RowID: ids[i], Operation: "create", Body: json.RawMessage("0")})
+	}
+	erpLane, lane := jobs.LaneID{Client: "erp"}, jobs.LaneID{Client: "c-3", Shard: 4}
+	took := 0
 	ctx, now := p.Context(), time.Unix(2e9, 0)
 	claim := jobs.Claim{ID: "mine", Client: "erp", Owner: "me", Open: 2}
 	for _, s := range []struct {
@@ -188,6 +207,53 @@ func (p *planTest) run(when string) {
 			_, err := tx.List(ctx, jobs.Filter{Flow: "orders", After: ids[3], Limit: planBatch})
 			return err
 		}},
+		{"List with bodies", func(tx jobs.Tx) error {
+			_, err := tx.List(ctx, jobs.Filter{Flow: "orders", After: ids[3], Limit: planBatch, Bodies: true})
+			return err
+		}},
+		{"CountReady", func(tx jobs.Tx) error { _, err := tx.CountReady(ctx, "quiet", planBatch); return err }},
+		{"Heads", func(tx jobs.Tx) error { _, err := tx.Heads(ctx, "orders", names, jobs.Dead); return err }},
+		{"Groups", func(tx jobs.Tx) error { _, err := tx.Groups(ctx, "orders", names); return err }},
+		{"PutGroups", func(tx jobs.Tx) error { return tx.PutGroups(ctx, groups) }},
+		{"Pins", func(tx jobs.Tx) error { _, err := tx.Pins(ctx, ids); return err }},
+		{"PutPins", func(tx jobs.Tx) error { return tx.PutPins(ctx, pins) }},
+		{"DeletePins", func(tx jobs.Tx) error { return tx.DeletePins(ctx, ids) }},
+		{"DropBodies", func(tx jobs.Tx) error { _, err := tx.DropBodies(ctx, ids); return err }},
+		{"PruneAttempts", func(tx jobs.Tx) error { _, err := tx.PruneAttempts(ctx, now, planBatch); return err }},
+		{"DeleteAttempts", func(tx jobs.Tx) error { return tx.DeleteAttempts(ctx, ids) }},
+		{"Fence", func(tx jobs.Tx) error {
+			if _, err := tx.TakeLease(ctx, jobs.Lease{LaneID: erpLane, Token: "mine"}, "", time.Hour); err != nil {
+				return err
+			}
+			if err := tx.Fence(ctx, jobs.Fence{LaneID: erpLane, Token: "mine"}); err != nil {
+				return err
+			}
+			return tx.PutGroups(ctx, groups)
+		}},
+		{"TakeLease", func(tx jobs.Tx) error {
+			took++
+			ok, err := tx.TakeLease(ctx, jobs.Lease{LaneID: lane, Token: fmt.Sprint("mine-", took)}, fmt.Sprint("mine-", took-1), time.Hour)
+			if err == nil && !ok && took > 1 {
+				_, err = tx.TakeLease(ctx, jobs.Lease{LaneID: lane, Token: fmt.Sprint("mine-", took)}, "", time.Hour)
+			}
+			return err
+		}},
+		{"RenewLeases", func(tx jobs.Tx) error { _, err := tx.RenewLeases(ctx, tokens, time.Hour); return err }},
+		{"FreeLease", func(tx jobs.Tx) error { return tx.FreeLease(ctx, jobs.Fence{LaneID: lane, Token: "t-154"}) }},
+		{"open Runs", func(tx jobs.Tx) error { _, err := tx.Runs(ctx, true, planBatch); return err }},
+		{"Runs", func(tx jobs.Tx) error { _, err := tx.Runs(ctx, false, planBatch); return err }},
+		{"PutRun", func(tx jobs.Tx) error { return tx.PutRun(ctx, jobs.Run{ID: 7}) }},
+		{"ListSources", func(tx jobs.Tx) error { _, err := tx.ListSources(ctx, "orders", sources[3], planBatch); return err }},
+		{"ListContenders", func(tx jobs.Tx) error {
+			_, err := tx.ListContenders(ctx, "orders", jobs.Contender{RowID: ids[3]}, planBatch)
+			return err
+		}},
+		{"ListLinks", func(tx jobs.Tx) error { _, err := tx.ListLinks(ctx, "erp", keys[3], planBatch); return err }},
+		{"ListGroups", func(tx jobs.Tx) error { _, err := tx.ListGroups(ctx, "orders", "G-2", planBatch); return err }},
+		{"ListPins", func(tx jobs.Tx) error { _, err := tx.ListPins(ctx, jobs.Pin{RowID: ids[3]}, planBatch); return err }},
+		{"ListAttempts", func(tx jobs.Tx) error { _, _, err := tx.ListAttempts(ctx, 1000, planBatch); return err }},
+		{"ListRequests", func(tx jobs.Tx) error { _, err := tx.ListRequests(ctx, 1000, planBatch); return err }},
+		{"LinkClients", func(tx jobs.Tx) error { _, err := tx.LinkClients(ctx); return err }},
 	} {
 		plans := 0
 		for range 7 {

@@ -149,7 +149,7 @@ func (q *queries) overRows() {
 	q.rowsOf = `DECLARE ready NO SCROLL CURSOR FOR SELECT flow, key, entity, shard FROM {s}.jobs WHERE client = $1 AND state = 'ready' ORDER BY shard, due_at`
 	q.rowsNext = fmt.Sprintf(`FETCH %d FROM ready`, reshardPage)
 	q.rowsEnd = `CLOSE ready`
-	q.countReady = `SELECT count(*) FROM (SELECT 1 FROM {s}.jobs WHERE flow = $1 AND state = 'ready' LIMIT $2) AS x`
+	q.countReady = `SELECT count(*) FROM (SELECT 1 FROM {s}.jobs WHERE flow || '' = $1 AND state = 'ready' LIMIT $2) AS x`
 	// The state is compared in a way that no index serves: the one over ready rows
 	// would look as good, to the planner, as the one over waiting rows. Each applied
 	// record asks, and hardly ever does anything wait, so that is looked at first.
