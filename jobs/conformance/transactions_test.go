@@ -42,12 +42,13 @@ func transactions(t *testing.T, open func(t *testing.T, now func() time.Time) jo
 		n++
 		w := &world{n: n, now: func() time.Time { return at }}
 		defer w.clear(t, e)
-		verbs := w.verbs()
+		w.t = rt
+		verbs := w.verbs(pick(rt, "topic", w.topics()...))
 		rt.Repeat(map[string]func(*rapid.T){
 			"transaction": func(rt *rapid.T) { w.transaction(rt, e, verbs) },
 			"look": func(rt *rapid.T) {
 				w.t = rt
-				do := verbs[pick(rt, "verb", w.looks()...)]()
+				do := w.looks()[pick(rt, "look", slices.Sorted(maps.Keys(w.looks()))...)]()
 				if err := e.View(rt.Context(), func(tx jobs.Tx) error { return do(rt.Context(), tx) }); err != nil {
 					rt.Fatal(err)
 				}
@@ -156,9 +157,9 @@ func (w *world) own(what string, of ...string) string {
 }
 
 func (w *world) flow() string   { return w.own("flow", "f", "g") }
-func (w *world) client() string { return w.own("client", "erp", "shop\x00") }
+func (w *world) client() string { return w.own("client", "erp", "erp", "erp", "shop\x00") }
 func (w *world) entity() string { return pick(w.t, "entity", "sale", "party") }
-func (w *world) key() string    { return pick(w.t, "key", "A", "B", "C", "a\x00", "é\xff") }
+func (w *world) key() string    { return pick(w.t, "key", "A", "A", "B", "B", "é\xff\x00") }
 func (w *world) source() string { return pick(w.t, "source", "1", "2", "3\xff") }
 func (w *world) group() string  { return pick(w.t, "group", "G", "H\x00") }
 func (w *world) bool() bool     { return rapid.Bool().Draw(w.t, "so") }
@@ -228,7 +229,7 @@ func (w *world) row() jobs.Row {
 		Reason:     pick(w.t, "reason", jobs.ReasonNone, jobs.ReasonWaiting, jobs.ReasonFailed),
 		Generation: w.small(), Desired: w.stamp(), Hash: w.hash(), Body: w.body(), Gone: w.bool(), Attempt: w.small(), DueAt: w.when(),
 		OpenSince: w.when(), UnresolvedAt: w.when(), LastAt: w.when(), LastClass: w.class(), LastMessage: pick(w.t, "message", "", "m\x00\xff"),
-		WaitEntity: pick(w.t, "waits for a", "", "sale", "party"), WaitKey: w.key(), KeyEpoch: w.small()}
+		WaitEntity: pick(w.t, "waits for a", "", "sale", "sale", "party"), WaitKey: w.key(), KeyEpoch: w.small()}
 	r.ChangedAt, r.ReadAt, r.FirstTryAt, r.AppliedAt = r.LastAt, r.DueAt, r.OpenSince, r.UnresolvedAt
 	r.AppliedHash, r.AppliedGone, r.AppliedGeneration, r.Solo = r.Hash, !r.Gone, r.Generation-1, r.Gone
 	r.Tries, r.Streak, r.Misses, r.MissCode, r.LastCode, r.RenamedFrom = int(r.Attempt)+1, 2, 3, "x", "y", r.WaitKey

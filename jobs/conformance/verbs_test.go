@@ -3,6 +3,9 @@ package conformance_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -11,19 +14,32 @@ import (
 )
 
 // looks are the verbs that change nothing.
-func (w *world) looks() []string {
-	return []string{"Attempts", "Contenders", "CountReady", "Counts", "Due", "Groups", "Heads", "Links", "List", "ListContenders", "ListGroups",
-		"ListLinks", "ListPins", "ListSources", "Pins", "Requests", "Rows", "Runs", "Sources", "ListAttempts"}
-}
-
-// verbs make random verbs. What is random is drawn when one is made, not when it is run.
-func (w *world) verbs() map[string]func() verb {
-	verbs := map[string]func() verb{}
-	for _, part := range []map[string]func() verb{w.rowVerbs(), w.flowVerbs(), w.claimVerbs(), w.historyVerbs(), w.laneVerbs(), w.walkVerbs()} {
-		for name, v := range part {
-			verbs[name] = v
+func (w *world) looks() map[string]func() verb {
+	looks := map[string]func() verb{}
+	for _, topic := range w.topics() {
+		for name, v := range w.verbs(topic) {
+			if slices.Contains([]string{"Attempts", "Contenders", "CountReady", "Counts", "Due", "Groups", "Heads", "Links", "Pins", "Requests", "Rows",
+				"Runs", "Sources"}, name) || strings.HasPrefix(name, "List") {
+				looks[name] = v
+			}
 		}
 	}
+	return looks
+}
+
+// topics are what a history can be about, rows more often than the rest. With all verbs in each history the few that
+// have to do with each other would hardly ever meet.
+func (w *world) topics() []string {
+	return []string{"rows", "rows", "flows", "claims", "histories", "lanes"}
+}
+
+// verbs make random verbs about a topic. What is random is drawn when one is made, not
+// when it is run.
+func (w *world) verbs(topic string) map[string]func() verb {
+	verbs := map[string]func() map[string]func() verb{
+		"rows": w.rowVerbs, "flows": w.flowVerbs, "claims": w.claimVerbs, "histories": w.historyVerbs, "lanes": w.laneVerbs,
+	}[topic]()
+	maps.Copy(verbs, w.walkVerbs()[topic])
 	return verbs
 }
 
@@ -53,10 +69,8 @@ func (w *world) rowVerbs() map[string]func() verb {
 			lane, at, limit := w.lane(), w.now().Add(pick(w.t, "until", -time.Microsecond, 0, 3*time.Hour)), w.limit()
 			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Due(ctx, lane, at, limit); return err }
 		},
-		"Wake": func() verb {
-			client, keys, at := w.client(), some(w, "keys", w.entityKey), w.now()
-			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Wake(ctx, client, keys, at); return err }
-		},
+		"Wake":       w.wake,
+		"Wake again": w.wake,
 		"Reshard": func() verb {
 			client, shards, limit := w.client(), rapid.IntRange(0, 3).Draw(w.t, "shards"), w.limit()
 			return func(ctx context.Context, tx jobs.Tx) error {
@@ -81,6 +95,13 @@ func (w *world) rowVerbs() map[string]func() verb {
 			return err
 		}),
 	}
+}
+
+// wake is mostly about what rows wait for.
+func (w *world) wake() verb {
+	client, at := w.client(), w.now()
+	keys := append(some(w, "keys", w.entityKey), jobs.EntityKey{Entity: "sale", Key: w.key()}, jobs.EntityKey{Entity: "sale", Key: w.key()})
+	return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Wake(ctx, client, keys, at); return err }
 }
 
 // filter has some of its fields set.
@@ -302,37 +323,45 @@ func (w *world) laneVerbs() map[string]func() verb {
 	}
 }
 
-func (w *world) walkVerbs() map[string]func() verb {
-	return map[string]func() verb{
-		"ListSources": func() verb {
-			flow, after, n := w.flow(), pick(w.t, "after", "", "1", "2x", "3\xff"), w.limit()
-			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListSources(ctx, flow, after, n); return err }
+// walkVerbs are more verbs of topics.
+func (w *world) walkVerbs() map[string]map[string]func() verb {
+	return map[string]map[string]func() verb{
+		"rows": {"PutContender": w.flowVerbs()["PutContender"]}, // listings choose by them
+		"flows": {
+			"ListSources": func() verb {
+				flow, after, n := w.flow(), pick(w.t, "after", "", "1", "2x", "3\xff"), w.limit()
+				return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListSources(ctx, flow, after, n); return err }
+			},
+			"ListContenders": func() verb {
+				flow, after, n := w.flow(), jobs.Contender{RowID: jobs.RowID{Key: w.key()}, SourceID: pick(w.t, "after", "", "2")}, w.limit()
+				return func(ctx context.Context, tx jobs.Tx) error {
+					_, err := tx.ListContenders(ctx, flow, after, n)
+					return err
+				}
+			},
+			"ListGroups": func() verb {
+				flow, after, n := w.flow(), pick(w.t, "after", "", "G", "H\x00"), w.limit()
+				return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListGroups(ctx, flow, after, n); return err }
+			},
 		},
-		"ListContenders": func() verb {
-			flow, after, n := w.flow(), jobs.Contender{RowID: jobs.RowID{Key: w.key()}, SourceID: pick(w.t, "after", "", "2")}, w.limit()
-			return func(ctx context.Context, tx jobs.Tx) error {
-				_, err := tx.ListContenders(ctx, flow, after, n)
+		"claims": {
+			"ListLinks": func() verb {
+				client, after, n := w.client(), pick(w.t, "after", jobs.EntityKey{}, jobs.EntityKey{Entity: "party"}, jobs.EntityKey{Entity: "sale", Key: "B"}), w.limit()
+				return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListLinks(ctx, client, after, n); return err }
+			},
+			"ListPins": func() verb {
+				after, n := jobs.Pin{RowID: w.rowID(), Operation: pick(w.t, "after", "", "confirm")}, w.limit()
+				return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListPins(ctx, after, n); return err }
+			},
+		},
+		"histories": {
+			"ListAttempts": changes(w.limit, func(ctx context.Context, tx jobs.Tx, n int) error {
+				_, last, err := tx.ListAttempts(ctx, 0, n)
+				if err == nil {
+					_, _, err = tx.ListAttempts(ctx, last, n)
+				}
 				return err
-			}
+			}),
 		},
-		"ListLinks": func() verb {
-			client, after, n := w.client(), pick(w.t, "after", jobs.EntityKey{}, jobs.EntityKey{Entity: "party"}, jobs.EntityKey{Entity: "sale", Key: "B"}), w.limit()
-			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListLinks(ctx, client, after, n); return err }
-		},
-		"ListGroups": func() verb {
-			flow, after, n := w.flow(), pick(w.t, "after", "", "G", "H\x00"), w.limit()
-			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListGroups(ctx, flow, after, n); return err }
-		},
-		"ListPins": func() verb {
-			after, n := jobs.Pin{RowID: w.rowID(), Operation: pick(w.t, "after", "", "confirm")}, w.limit()
-			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ListPins(ctx, after, n); return err }
-		},
-		"ListAttempts": changes(w.limit, func(ctx context.Context, tx jobs.Tx, n int) error {
-			_, last, err := tx.ListAttempts(ctx, 0, n)
-			if err == nil {
-				_, _, err = tx.ListAttempts(ctx, last, n)
-			}
-			return err
-		}),
 	}
 }
