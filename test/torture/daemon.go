@@ -17,7 +17,7 @@ import (
 // build builds the syncd that can be told where to die, and returns its path.
 func build(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "syncd")
-	out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "torture", "-ldflags", "-s -w", "-o", path, "syncd/cmd/syncd").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "torture", "-ldflags", "-s -w", "-o", path, "syncd/cmd/syncd").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build syncd: %w: %s", err, out)
 	}
