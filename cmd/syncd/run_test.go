@@ -324,27 +324,24 @@ func TestStopWhileStillStartingIsGraceful(t *testing.T) {
 	}
 }
 
-func TestOnlyOneDaemonHasAJournal(t *testing.T) {
-	engines(t, func(t *testing.T, w *world) {
-		p := w.run()
-		first := w.addr
-		w.configure("ADDRESS", freeAddress(t))
-		r := w.call("run")
-		if r.code != exitJournal || r.out != "" {
-			t.Fatalf("the second daemon ended with %d, said %q", r.code, r.out)
-		}
-		want := "syncd: open the journal $WORK/syncd.db: in use by another daemon: process PID, started TIME holds $WORK/syncd.db.lock; stop it first, only one daemon may have a journal\n"
-		if strings.HasSuffix(t.Name(), "postgres") {
-			want = "syncd: open the journal: in use by another daemon: process PID on HOST has it since TIME, at least until TIME; stop that daemon first, or wait until then if it is dead\n"
-		}
-		if got := normal(r.errout, w.dir); got != want {
-			t.Errorf("it said %q, want %q", got, want)
-		}
-		if status, _ := get(t, "http://"+first+"/readyz"); status != http.StatusOK {
-			t.Errorf("the first daemon answers %d now", status)
-		}
-		p.stop()
-	})
+func TestOnlyOneDaemonHasAJournalInAFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.run()
+	first := w.addr
+	w.configure("ADDRESS", freeAddress(t))
+	r := w.call("run")
+	if r.code != exitJournal || r.out != "" {
+		t.Fatalf("the second daemon ended with %d, said %q", r.code, r.out)
+	}
+	want := "syncd: open the journal $WORK/syncd.db: in use by another daemon: process PID, started TIME holds $WORK/syncd.db.lock; stop it first, only one daemon may have a journal\n"
+	if got := normal(r.errout, w.dir); got != want {
+		t.Errorf("it said %q, want %q", got, want)
+	}
+	if status, _ := get(t, "http://"+first+"/readyz"); status != http.StatusOK {
+		t.Errorf("the first daemon answers %d now", status)
+	}
+	p.stop()
 }
 
 func TestPortInUseIsAMistakeOfTheConfiguration(t *testing.T) {
