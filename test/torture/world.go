@@ -269,6 +269,8 @@ func (w *world) findings(ctx context.Context, quiet bool) (out []finding, err er
 const (
 	// stuck is how long nothing may get better before what has not arrived counts as lost.
 	stuck = 30 * time.Second
+	// longest is how long it may take altogether for everything to arrive.
+	longest = 4 * time.Minute
 	// watched is how long it is looked on after all is well: longer than the ERP works on a write.
 	watched = workTime + 500*time.Millisecond
 )
@@ -284,7 +286,8 @@ func (w *world) quiesce(ctx context.Context) ([]finding, error) {
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	best, at := -1, time.Now()
+	begun := time.Now()
+	best, at := -1, begun
 	var well time.Time
 	for {
 		select {
@@ -315,6 +318,9 @@ func (w *world) quiesce(ctx context.Context) ([]finding, error) {
 		if best < 0 || missing < best {
 			best, at = missing, time.Now()
 		}
+		if w.log != nil {
+			fmt.Fprintf(w.log, "%d records or jobs are missing, %d at best\n", missing, best)
+		}
 		switch {
 		case missing > 0:
 			well = time.Time{}
@@ -323,7 +329,7 @@ func (w *world) quiesce(ctx context.Context) ([]finding, error) {
 		case time.Since(well) > watched:
 			return fs, nil
 		}
-		if time.Since(at) > stuck {
+		if time.Since(at) > stuck || time.Since(begun) > longest {
 			if len(fs) == 0 {
 				return nil, fmt.Errorf("everything has arrived, and %d jobs are not done; the end of the log:\n%s", missing, w.daemon.tail())
 			}
