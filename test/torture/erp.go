@@ -47,6 +47,8 @@ const (
 	resetAfter
 	failAfter
 	throttle
+	// workLate has all of them done late, also when their caller has gone meanwhile.
+	workLate
 )
 
 // workTime is how long the ERP works on a write at most, also when its caller has gone: longer than a daemon takes to start, or a write that
@@ -90,8 +92,8 @@ func (e *erp) dice() (mood, time.Duration) {
 			m = failAfter
 		}
 	}
-	if m == asUsual && !e.calm && e.chance(0.1) {
-		return m, time.Duration(e.rnd.Int64N(int64(workTime)))
+	if m == workLate || m == asUsual && !e.calm && e.chance(0.1) {
+		return asUsual, time.Duration(e.rnd.Int64N(int64(workTime)))
 	}
 	return m, 0
 }

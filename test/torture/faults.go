@@ -18,6 +18,7 @@ func kills() (at []*row, anywhen *row) {
 		at = append(at, &row{fault: "SIGKILL at " + p.Name, kill: true, point: &p})
 	}
 	return at, &row{fault: "SIGKILL at a random moment", kill: true, inject: func(ctx context.Context, s *session) (time.Duration, error) {
+		defer s.hurry()()
 		if err := s.w.daemon.sleep(ctx, s.upTo(500*time.Millisecond)); err != nil {
 			return 0, err
 		}

@@ -141,6 +141,8 @@ func (s *session) die(ctx context.Context, r *row) error {
 	case r.point.Rare && kind == "reading":
 		s.w.shop.fail(true)
 		defer s.w.shop.fail(false)
+	default:
+		defer s.hurry()()
 	}
 	died, err := s.w.daemon.dies(ctx, dieTime)
 	if err != nil {
@@ -154,6 +156,16 @@ func (s *session) die(ctx context.Context, r *row) error {
 	r.cycles++
 	s.owed = r
 	return nil
+}
+
+// hurry has, half of the time, the ERP still work on what it was sent when the daemon dies: whoever sends it again without having found out
+// does it twice. What it returns ends that.
+func (s *session) hurry() (end func()) {
+	if s.rnd.IntN(2) == 0 {
+		return func() {}
+	}
+	s.w.erp.be(workLate)
+	return func() { s.w.erp.be(asUsual) }
 }
 
 // order chooses which passing of a point is meant, and for a COMMIT on its way, where on its way.
