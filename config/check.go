@@ -126,8 +126,25 @@ func checkEntity(f *Flow, e connectors.EntityInfo, r *field.Report) {
 		}
 		r.At("on_delete").Errorf("records of entity %s cannot be %s; use %s", e.Name, participle(f.To.OnDelete), strings.Join(can, " or "))
 	}
+	if f.To.OnExisting == "refuse" && !e.Finds && e.Carries(f.To.Strategy) {
+		r.At("on_existing").Errorf("records of entity %s cannot be looked up by key, so nobody can tell whether one is there already; write adopt", e.Name)
+	}
+	checkChildren(f, e, r)
 	if f.To.OnRename == "rename" && !e.Renames {
 		r.At("on_rename").Errorf("the key of entity %s cannot be changed; use recreate or refuse", e.Name)
+	}
+}
+
+// checkChildren refuses what would double a collection that every write adds to.
+func checkChildren(f *Flow, e connectors.EntityInfo, r *field.Report) {
+	for _, name := range slices.Sorted(maps.Keys(e.Children)) {
+		switch {
+		case e.Children[name] != connectors.Appends || f.To.Strategy == "":
+		case f.To.Strategy != connectors.AtMostOnce:
+			r.At("strategy").Errorf("each write of entity %s adds to %s again, so it must not be sent twice; use %s", e.Name, name, connectors.AtMostOnce)
+		case !f.To.CreateOnly:
+			r.At("strategy").Errorf("each write of entity %s adds to %s again, so a change would double them; say create_only: true", e.Name, name)
+		}
 	}
 }
 

@@ -114,7 +114,9 @@ func (t *To) Fields(s *field.Set) {
 	s.String(&t.strategy, "strategy", "How a write is made safe to repeat. Which of them an entity can carry depends on the target.", field.Required(), field.Choices(
 		field.Choice{Name: string(connectors.NaturalKey), Doc: "one call that creates or updates by key: the effect happens once"},
 		field.Choice{Name: string(connectors.ExternalRef), Doc: "create under a reference that the target keeps unique: created once"},
-		field.Choice{Name: string(connectors.Lookup), Doc: "look for the record, then create it: once, unless someone else creates the same record between the two calls"}))
+		field.Choice{Name: string(connectors.IdempotencyKey), Doc: "create under a key by which the target recognises a repeat: created once"},
+		field.Choice{Name: string(connectors.Lookup), Doc: "look for the record, then create it: once, unless someone else creates the same record between the two calls"},
+		field.Choice{Name: string(connectors.AtMostOnce), Doc: "send once; a write whose answer is lost is held until a person says what became of it: never doubled"}))
 	s.String(&t.OnExisting, "on_existing", "What to do with a record that is in the target already when the flow first meets it.", field.Required(), field.Choices(
 		field.Choice{Name: "adopt", Doc: "take it over and bring it to the source's state"}, field.Choice{Name: "refuse", Doc: "leave it alone; the job becomes a dead letter"}))
 	s.String(&t.OnDelete, "on_delete", "What a record that is gone at the source becomes in the target.", field.Choices(

@@ -28,6 +28,11 @@ func Target(t *testing.T, start TargetHarness) {
 		{"create makes one record and names it", createOnce, w.create != nil},
 		{"create of a key that is taken is refused as a duplicate", createTaken, w.create != nil && w.info.Carries(connectors.ExternalRef)},
 		{"create of a record the target refuses", createRefused, w.create != nil && w.model.Refused != nil},
+		{"what a create sends can be composed beforehand", composedAgain, w.keyed()},
+		{"a create that is sent again under its key makes one record", createdAgain, w.keyed()},
+		{"another key is another create", otherKey, w.keyed() && w.model.SecretlyTwice != nil},
+		{"a known key with another body comes to what is declared", otherBody, w.keyed()},
+		{"a create under a key whose answer is lost is sent again in the same bytes", keyedLost, w.keyed() && w.model.Hostile != nil},
 		{"find tells what the target holds", findTruth, w.find != nil},
 		{"find tells two keys apart that begin alike", findExact, w.find != nil},
 		{"find shows every record under a key", findTwo, w.find != nil && w.model.SecretlyTwice != nil},
@@ -53,18 +58,19 @@ func Target(t *testing.T, start TargetHarness) {
 
 // writer holds an entity by its primitives; those it lacks are nil.
 type writer struct {
-	t      testing.TB
-	model  TargetModel
-	gate   *gate
-	target connectors.Target
-	entity connectors.Entity
-	info   connectors.EntityInfo
-	up     connectors.Upserter
-	create connectors.Creator
-	find   connectors.Finder
-	update connectors.Updater
-	remove connectors.Remover
-	keys   int
+	t       testing.TB
+	model   TargetModel
+	gate    *gate
+	target  connectors.Target
+	entity  connectors.Entity
+	info    connectors.EntityInfo
+	up      connectors.Upserter
+	create  connectors.Creator
+	compose connectors.Composer
+	find    connectors.Finder
+	update  connectors.Updater
+	remove  connectors.Remover
+	keys    int
 }
 
 func newWriter(t testing.TB, m TargetModel) *writer {
@@ -88,10 +94,14 @@ func (w *writer) connect(timeout time.Duration) {
 	w.info = w.entity.Info()
 	w.up, _ = w.entity.(connectors.Upserter)
 	w.create, _ = w.entity.(connectors.Creator)
+	w.compose, _ = w.entity.(connectors.Composer)
 	w.find, _ = w.entity.(connectors.Finder)
 	w.update, _ = w.entity.(connectors.Updater)
 	w.remove, _ = w.entity.(connectors.Remover)
 }
+
+// keyed reports whether the entity creates under idempotency keys.
+func (w *writer) keyed() bool { return w.info.Carries(connectors.IdempotencyKey) }
 
 // newKey is a key that was not used before.
 func (w *writer) newKey() string {
@@ -157,6 +167,15 @@ func infoComplete(w *writer) {
 	}
 	if (i.Carries(connectors.ExternalRef) || i.Carries(connectors.Lookup)) && (w.create == nil || w.find == nil) {
 		w.t.Error("external_ref or lookup without Create and Find")
+	}
+	if i.Carries(connectors.IdempotencyKey) && (w.create == nil || w.compose == nil || i.Idempotency == nil) {
+		w.t.Error("idempotency_key without Create and Compose, or without what the target does with keys")
+	}
+	if i.Idempotency != nil && i.Idempotency.Problem() != "" {
+		w.t.Error(i.Idempotency.Problem())
+	}
+	if i.Carries(connectors.AtMostOnce) && w.create == nil {
+		w.t.Error("at_most_once without Create")
 	}
 	if i.Finds != (w.find != nil) {
 		w.t.Errorf("it says that it can be looked up: %v, and has Find: %v", i.Finds, w.find != nil)

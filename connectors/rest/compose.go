@@ -15,7 +15,7 @@ func compose(e *entity) c.Entity {
 	if e.set.Put.Path != "" {
 		return composePut(e, find, remove, advance)
 	}
-	return composeCreate(e, update, remove, advance)
+	return composeCreate(e, find, update, remove, advance)
 }
 
 func composePut(e *entity, find, remove, advance bool) c.Entity {
@@ -72,68 +72,4 @@ func composePut(e *entity, find, remove, advance bool) c.Entity {
 		base
 		c.Upserter
 	}{e, upserter{e}}
-}
-
-func composeCreate(e *entity, update, remove, advance bool) c.Entity {
-	switch {
-	case update && remove && advance:
-		return struct {
-			base
-			c.Creator
-			c.Finder
-			c.Updater
-			c.Remover
-			c.Advancer
-		}{e, creator{e}, finder{e}, updater{e}, remover{e}, advancer{e}}
-	case remove && advance:
-		return struct {
-			base
-			c.Creator
-			c.Finder
-			c.Remover
-			c.Advancer
-		}{e, creator{e}, finder{e}, remover{e}, advancer{e}}
-	case update && advance:
-		return struct {
-			base
-			c.Creator
-			c.Finder
-			c.Updater
-			c.Advancer
-		}{e, creator{e}, finder{e}, updater{e}, advancer{e}}
-	case update && remove:
-		return struct {
-			base
-			c.Creator
-			c.Finder
-			c.Updater
-			c.Remover
-		}{e, creator{e}, finder{e}, updater{e}, remover{e}}
-	case advance:
-		return struct {
-			base
-			c.Creator
-			c.Finder
-			c.Advancer
-		}{e, creator{e}, finder{e}, advancer{e}}
-	case remove:
-		return struct {
-			base
-			c.Creator
-			c.Finder
-			c.Remover
-		}{e, creator{e}, finder{e}, remover{e}}
-	case update:
-		return struct {
-			base
-			c.Creator
-			c.Finder
-			c.Updater
-		}{e, creator{e}, finder{e}, updater{e}}
-	}
-	return struct {
-		base
-		c.Creator
-		c.Finder
-	}{e, creator{e}, finder{e}}
 }

@@ -67,8 +67,8 @@ func (s *entitySettings) Validate(r *field.Report) {
 		if !s.Create.ID.given() && !r.Failed("create", "id") {
 			r.At("create", "id").Errorf("missing; say where the answer holds the new record's id")
 		}
-		if !r.Given("lookup") {
-			r.At("lookup").Errorf("missing; without it nobody can find out whether a create whose answer was lost was done")
+		if s.Unique && !r.Given("lookup") {
+			r.At("lookup").Errorf("missing; a record that the server refuses as a duplicate has to be looked up")
 		}
 		if s.Create.KeyField.text == "" && !r.Failed("create", "key_field") {
 			r.At("create", "key_field").Errorf("missing; say which field of the target holds the key")
@@ -150,7 +150,17 @@ func (s *entitySettings) info(name string) connectors.EntityInfo {
 		if s.Unique {
 			i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.ExternalRef, Field: s.Create.KeyField.text + ", which the server keeps unique", KeyField: s.Create.KeyField.text})
 		}
-		i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: connectors.Lookup, Field: s.Create.KeyField.text, KeyField: s.Create.KeyField.text})
+		carries := func(st connectors.Strategy, by string) {
+			i.Strategies = append(i.Strategies, connectors.StrategyInfo{Strategy: st, Field: by, KeyField: s.Create.KeyField.text})
+		}
+		if s.Create.keyed {
+			i.Idempotency = s.Create.Idempotency.promises()
+			carries(connectors.IdempotencyKey, "the header "+s.Create.Idempotency.Header)
+		}
+		if i.Finds {
+			carries(connectors.Lookup, s.Create.KeyField.text)
+		}
+		carries(connectors.AtMostOnce, s.Create.KeyField.text+", for people to find it by")
 		doc = orElse(doc, "Records of "+s.Create.Path+".")
 	}
 	i.Doc = doc
@@ -211,15 +221,21 @@ type createSettings struct {
 	Path   string
 	Method string
 	answerShape
+	Idempotency idempotencySettings
+	keyed       bool
 }
 
 func (s *createSettings) Fields(f *field.Set) {
 	f.String(&s.Path, "path", "Path of the collection.", field.Example("/orders"))
 	f.String(&s.Method, "method", "The method.", field.Default(http.MethodPost), field.OneOf(http.MethodPost, http.MethodPut), field.Advanced())
 	s.fields(f, true)
+	f.Struct(&s.Idempotency, "idempotency", "The key by which the server recognises a create that is sent again, for the strategy idempotency_key.")
 }
 
-func (s *createSettings) Validate(r *field.Report) { checkPath(r.At("path"), s.Path, "key") }
+func (s *createSettings) Validate(r *field.Report) {
+	checkPath(r.At("path"), s.Path, "key")
+	s.keyed = r.Given("idempotency")
+}
 
 // lookupSettings describe a search by key.
 type lookupSettings struct {

@@ -21,6 +21,7 @@ import (
 // by POST with a reference.
 type erp struct {
 	unique bool
+	keys   keyring
 	mu     sync.Mutex
 	last   int
 	recs   map[string]map[string]any // by id
@@ -39,7 +40,8 @@ func (e *erp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var body map[string]any
-	if b, _ := io.ReadAll(r.Body); len(b) > 0 {
+	b, _ := io.ReadAll(r.Body)
+	if len(b) > 0 {
 		d := json.NewDecoder(strings.NewReader(string(b)))
 		d.UseNumber()
 		if err := d.Decode(&body); err != nil {
@@ -53,6 +55,13 @@ func (e *erp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if body["value"] == "refuse me" {
 		e.say(w, 422, map[string]any{"errors": map[string]any{"value": []string{"is not allowed"}}})
 		return
+	}
+	if key := r.Header.Get("X-Request-Key"); key != "" {
+		answer, keep := e.keys.use(w, key, string(b))
+		if answer {
+			return
+		}
+		w = keep
 	}
 	switch {
 	case parts[0] == "items" && len(parts) == 2:
@@ -232,20 +241,34 @@ func (e *erp) model(t testing.TB, entity string) conformance.TargetModel {
 	return m
 }
 
-const orders = `
+const (
+	create = `
     create: {path: /orders, wrap: order, key_field: ref, record: order, id: id}
-    lookup: {path: /orders, query: {ref: "{key}"}, records: orders, id: id, key_field: ref, match: partial, archived: {path: archived}}
+`
+	changeOrders = `
     update: {path: "/orders/{link}", wrap: order, record: order}
     remove:
       delete: "/orders/{link}"
       archive: {path: "/orders/{link}", body: {archived: true}}
 `
+	findOrders = `
+    lookup: {path: /orders, query: {ref: "{key}"}, records: orders, id: id, key_field: ref, match: partial, archived: {path: archived}}
+` + changeOrders
+	orders = create + findOrders
+)
+
+// keyed is create under an idempotency key.
+func keyed(how string) string {
+	return strings.Replace(create, "id: id}", "id: id, idempotency: "+how+"}", 1)
+}
 
 func TestEveryKindOfEntityPassesTheSuiteForTargets(t *testing.T) {
 	for _, c := range []struct {
 		name, yaml string
 		unique     bool
 		oauth      bool
+		keys       string
+		quoted     bool
 	}{
 		{name: "put under the key", unique: true, yaml: `
     put: {path: "/items/{key}", key_field: ref}
@@ -262,11 +285,18 @@ func TestEveryKindOfEntityPassesTheSuiteForTargets(t *testing.T) {
 `},
 		{name: "create with a unique reference", unique: true, yaml: "    unique: true" + orders},
 		{name: "create where nothing is unique", yaml: orders},
+		{name: "create under a key", yaml: keyed("{header: X-Request-Key, retention: 24h}") + findOrders, keys: "refused"},
+		{name: "create under a key in quotes, of which another body gets the first answer", keys: "ignored", quoted: true,
+			yaml: keyed("{header: X-Request-Key, quoted: true, mismatch: ignored, retention: 30m, keeps_errors: false}") + findOrders},
+		{name: "create under a key that counts for nothing with another body", keys: "creates",
+			yaml: keyed("{header: X-Request-Key, form: hex, max_length: 40, mismatch: creates}") + findOrders},
+		{name: "create under a key, of what cannot be looked up", yaml: keyed("{header: X-Request-Key}") + changeOrders, keys: "refused"},
+		{name: "create of what cannot be looked up", yaml: create + changeOrders},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Target(t, func(t testing.TB) conformance.TargetModel {
-				e := &erp{unique: c.unique}
+				e := &erp{unique: c.unique, keys: keyring{mismatch: c.keys, quoted: c.quoted}}
 				m := e.model(t, c.yaml)
 				if c.oauth {
 					m.Refreshes = true

@@ -70,7 +70,7 @@ func TestMistakesInTheSettingsAreExplained(t *testing.T) {
 		{"put and create", put, put + "\n    " + create, "entities.items.create: put and create exclude each other; describe one"},
 		{"a put that carries no key", put, "put: {path: /items, id: id}", "entities.items.put.path: nothing carries the key; put {key} into the path, or give key_field"},
 		{"a put whose answer names nothing", put, "put: {path: \"/items/{key}\"}", "entities.items.put: nothing in the answer would name the record; give id or key_field, or answer: none"},
-		{"a create without lookup", put, "create: {path: /orders, key_field: ref, id: id}", "entities.items.lookup: missing; without it nobody can find out whether a create whose answer was lost was done"},
+		{"a create under a unique key without lookup", put, "unique: true\n    create: {path: /orders, key_field: ref, id: id}", "entities.items.lookup: missing; a record that the server refuses as a duplicate has to be looked up"},
 		{"a create without a key", put, strings.Replace(create, "key_field: ref, ", "", 1), "entities.items.create.key_field: missing; say which field of the target holds the key"},
 		{"a create without an id", put, strings.Replace(create, "key_field: ref, id: id", "key_field: ref", 1), "entities.items.create.id: missing; say where the answer holds the new record's id"},
 		{"a look-up that carries no key", put, strings.Replace(create, `query: {ref: "{key}"}, `, "", 1), "entities.items.lookup: nothing carries the key; put {key} into path or query"},

@@ -264,11 +264,19 @@ func (u upserter) put(ctx context.Context, w connectors.Write) connectors.Outcom
 // creator is an entity with create.
 type creator struct{ *entity }
 
+// Compose builds what Create sends.
+func (c creator) Compose(w connectors.Write) ([]byte, error) {
+	return c.body(w, c.set.Create.KeyField, c.set.Create.Wrap)
+}
+
 // Create sends the record once.
 func (c creator) Create(ctx context.Context, w connectors.Write) connectors.Outcome {
 	set := c.set.Create
 	w.Link = ""
-	body, err := c.body(w, set.KeyField, set.Wrap)
+	body, err := w.Sent, error(nil)
+	if body == nil {
+		body, err = c.Compose(w)
+	}
 	if err != nil {
 		return unsendable(err)
 	}
@@ -276,7 +284,12 @@ func (c creator) Create(ctx context.Context, w connectors.Write) connectors.Outc
 	if err != nil {
 		return unsendable(err)
 	}
-	a, o, done := c.write(ctx, &httpx.Request{Method: set.Method, Path: p, Body: body}, wantRecord)
+	req := &httpx.Request{Method: set.Method, Path: p, Body: body}
+	if w.IdempotencyKey != "" {
+		req.Header = http.Header{}
+		req.Header.Set(set.Idempotency.Header, set.Idempotency.value(w.IdempotencyKey))
+	}
+	a, o, done := c.write(ctx, req, wantRecord)
 	if !done {
 		// A refusal inside a 200 may be that of a duplicate, too.
 		if a.status != 0 && o.Class == connectors.Invalid {

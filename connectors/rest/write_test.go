@@ -426,7 +426,7 @@ func TestAnEntityShowsExactlyWhatIsDescribed(t *testing.T) {
 		if on(4) {
 			e.set.Advance.Steps = []*stepSettings{{}}
 		}
-		want[true], want[false] = "upsert ", "create find "
+		want[true], want[false] = "upsert ", "create "
 		for bit := 1; bit <= 4; bit++ {
 			if !on(bit) {
 				continue
@@ -434,9 +434,7 @@ func TestAnEntityShowsExactlyWhatIsDescribed(t *testing.T) {
 			if bit != 2 {
 				want[true] += bits[bit] + " "
 			}
-			if bit != 1 {
-				want[false] += bits[bit] + " "
-			}
+			want[false] += bits[bit] + " "
 		}
 		if got := has(compose(e)); got != want[false] {
 			t.Errorf("mask %b: %s, want %s", mask, got, want[false])
