@@ -118,6 +118,13 @@ func remarks(c *config.Config) []string {
 		if f.To.Strategy == connectors.Lookup {
 			out = append(out, fmt.Sprintf("flow %s: strategy lookup creates a record once, unless someone else creates the same one between the search and the create", name))
 		}
+		out = append(out, keyRemarks(name, f)...)
+		if f.To.Strategy == connectors.AtMostOnce {
+			out = append(out, fmt.Sprintf("flow %s: strategy at_most_once sends a record once; one whose answer is lost is held, and newer versions of it with it, until a person says what became of it (syncd resolve)", name))
+		}
+		if (f.To.Strategy == connectors.IdempotencyKey || f.To.Strategy == connectors.AtMostOnce) && !f.To.Info.Finds {
+			out = append(out, fmt.Sprintf("flow %s: the target cannot be asked for a record by its key, so one that is there already is not seen, and is created a second time", name))
+		}
 		if f.To.Strategy == connectors.NaturalKey && !f.To.Info.Guarded {
 			out = append(out, fmt.Sprintf("flow %s: the target cannot refuse an older state by itself; after a write in doubt syncd waits %s and then writes the newest", name, f.To.SettleTime))
 		}
@@ -132,6 +139,28 @@ func remarks(c *config.Config) []string {
 		out = append(out, "no flow is enabled; syncd run has nothing to do")
 	}
 	slices.Sort(out)
+	return out
+}
+
+// keyRemarks says how far the idempotency keys of a flow's target reach.
+func keyRemarks(name string, f *config.Flow) (out []string) {
+	i := f.To.Info.Idempotency
+	if f.To.Strategy != connectors.IdempotencyKey || i == nil {
+		return nil
+	}
+	then := "it is looked up instead"
+	if !f.To.Info.Finds {
+		then = "it is held until a person says what became of it (syncd resolve)"
+	}
+	if window := i.Retention - f.To.SettleTime; window <= f.To.SettleTime {
+		out = append(out, fmt.Sprintf("flow %s: a create whose answer is lost is not sent again under its key, because the target is not known to remember it long enough (retention %s, settle_time %s); %s",
+			name, i.Retention, f.To.SettleTime, then))
+	} else {
+		out = append(out, fmt.Sprintf("flow %s: a create whose answer is lost is sent again under its key for %s; after that %s", name, window, then))
+	}
+	if i.Mismatch == connectors.MismatchCreates && !f.To.Info.Finds {
+		out = append(out, fmt.Sprintf("flow %s: after a restore of the journal the target would create records anew that it has, and cannot be asked for them", name))
+	}
 	return out
 }
 

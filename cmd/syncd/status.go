@@ -40,6 +40,7 @@ type totals struct {
 	Due        int64 `json:"due"`
 	Done       int64 `json:"done"`
 	Dead       int64 `json:"dead"`
+	Held       int64 `json:"held,omitempty"`
 	Unresolved int64 `json:"unresolved"`
 	Colliding  int64 `json:"colliding"`
 }
@@ -54,6 +55,7 @@ type flowStatus struct {
 	Due        int64            `json:"due"`
 	Done       int64            `json:"done"`
 	Dead       int64            `json:"dead"`
+	Held       int64            `json:"held,omitempty"`
 	Unresolved int64            `json:"unresolved"`
 	Colliding  int64            `json:"colliding"`
 	OldestOpen *time.Time       `json:"oldest_open,omitempty"`
@@ -220,6 +222,9 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 			f.Done += n.N
 		case jobs.Dead, jobs.Held:
 			f.Dead += n.N
+			if n.State == jobs.Held {
+				f.Held += n.N
+			}
 			f.DeadBy[n.Class] += n.N
 		default:
 			f.Open += n.N
@@ -249,6 +254,7 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 		s.Totals.Due += f.Due
 		s.Totals.Done += f.Done
 		s.Totals.Dead += f.Dead
+		s.Totals.Held += f.Held
 		s.Totals.Unresolved += f.Unresolved
 		s.Totals.Colliding += f.Colliding
 	}
@@ -358,6 +364,12 @@ func (s *statusJSON) print(w io.Writer) error {
 	for _, f := range s.Flows {
 		if f.Failing != nil {
 			fmt.Fprintf(w, "\n%s\n", clean(f.Failing.text(f.Flow, s.At)))
+		}
+	}
+	for _, f := range s.Flows {
+		if f.Held > 0 {
+			fmt.Fprintf(w, "\nheld: %d of flow %s wait for a person to say whether they were written: syncd jobs list --flow %s --state held, then syncd resolve\n",
+				f.Held, clean(f.Flow), clean(f.Flow))
 		}
 	}
 	for _, c := range s.Clients {
