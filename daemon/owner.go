@@ -94,7 +94,7 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 	sh := d.sharing(r, s)
 	take, _ := sh.decide()
 	for _, o := range take {
-		if _, err := d.journal.Take(ctx, o.LaneID, o.was); err != nil {
+		if _, err := d.journal.Take(ctx, o); err != nil {
 			return nil, err
 		}
 	}
@@ -365,9 +365,9 @@ func (d *Daemon) heed(r *run, s jobs.Survey) {
 func (d *Daemon) take(ctx context.Context, r *run, o offer) {
 	short, cancel := context.WithTimeout(ctx, ownTime)
 	defer cancel()
-	h, err := d.journal.Take(short, o.LaneID, o.was)
+	h, err := d.journal.Take(short, o)
 	if err != nil {
-		d.log.Warn("a free client could not be taken; tried again", "client", o.String(), "error", err)
+		d.log.Warn("a free client could not be taken; tried again", "client", o.LaneID.String(), "error", err)
 		return
 	}
 	if h == nil {
@@ -382,7 +382,7 @@ func (d *Daemon) take(ctx context.Context, r *run, o offer) {
 		d.later(r, h, err)
 		return
 	}
-	d.log.Info("running a client", "client", o.String())
+	d.log.Info("running a client", "client", o.LaneID.String())
 	d.enter(r, t)
 }
 

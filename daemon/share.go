@@ -33,11 +33,8 @@ var (
 	leftOver = crash.Shorten(3 * time.Second)
 )
 
-// offer is a lane that may be taken, and the token that its lease has.
-type offer struct {
-	jobs.LaneID
-	was string
-}
+// offer is a lane that may be taken, with its lease as it was seen.
+type offer = jobs.Lease
 
 // decide names the lanes to take, and those to give back, at most one of which is
 // given at a time.
@@ -52,7 +49,7 @@ func (s *sharing) decide() (take []offer, give []jobs.LaneID) {
 			continue
 		}
 		if was, ok := s.free(l); ok {
-			free = append(free, offer{l, was})
+			free = append(free, was)
 		}
 	}
 	room := s.fair(others) - len(s.held)
@@ -101,8 +98,8 @@ func (s *sharing) lanesOf(client string) (n int) {
 	return n
 }
 
-// free reports whether a lane may be taken, and the token that its lease has.
-func (s *sharing) free(l jobs.LaneID) (was string, ok bool) {
+// free reports whether a lane may be taken, and its lease as it was seen.
+func (s *sharing) free(l jobs.LaneID) (was jobs.Lease, ok bool) {
 	return s.survey.Free(l, s.me, s.endless)
 }
 

@@ -97,7 +97,7 @@ func TestTheTokenSeenGoesWithTheOffer(t *testing.T) {
 	s := &sharing{me: jobs.Daemon{Owner: "me", Lanes: lanesOf("a")}, held: map[jobs.LaneID]time.Duration{}}
 	s.survey.Leases = []jobs.Lease{{LaneID: lanesOf("a")[0], Owner: "x", Token: "old", Lapsed: true}}
 	take, _ := s.decide()
-	if len(take) != 1 || take[0].was != "old" {
+	if len(take) != 1 || take[0].Token != "old" {
 		t.Errorf("offered %v, want lane a with the token that its lease has", take)
 	}
 }

@@ -166,7 +166,8 @@ type Tx interface {
 	Leases(ctx context.Context) ([]Lease, error)
 	// TakeLease gives the lane l.LaneID to l.Owner under l.Token, from now on for d by
 	// the engine's own clock, if the lease's token is still was ("" for a lane that
-	// nobody has). It waits for transactions under that lease, if that takes long it
+	// nobody has) and, where l.Until is set, if it still lasts until then: it was not
+	// renewed since it was seen. It waits for transactions under that lease, if that takes long it
 	// fails with an error that wraps ErrBusy.
 	TakeLease(ctx context.Context, l Lease, was string, d time.Duration) (bool, error)
 	// RenewLeases has leases last for d from now on and returns those tokens among

@@ -122,19 +122,19 @@ func (s *Survey) Living(me process.ID) []Daemon {
 }
 
 // Free reports whether a lane may be taken, as far as the daemon me can tell that
-// does not hold it, and the token that its lease has now. alone says that no other
+// does not hold it, and its lease as it was seen. alone says that no other
 // daemon can have the journal.
-func (s *Survey) Free(lane LaneID, me Daemon, alone bool) (was string, free bool) {
+func (s *Survey) Free(lane LaneID, me Daemon, alone bool) (was Lease, free bool) {
 	i := slices.IndexFunc(s.Leases, func(l Lease) bool { return l.LaneID == lane })
 	if i < 0 {
-		return "", true
+		return Lease{LaneID: lane}, true
 	}
-	l := &s.Leases[i]
+	l := s.Leases[i]
 	if l.Token == "" || l.Lapsed || alone || l.Owner == me.Owner {
-		return l.Token, true
+		return l, true
 	}
 	m := slices.IndexFunc(s.Daemons, func(m Daemon) bool { return m.Owner == l.Owner })
-	return l.Token, m >= 0 && s.Daemons[m].Process.Ended(me.Process)
+	return l, m >= 0 && s.Daemons[m].Process.Ended(me.Process)
 }
 
 // holds are the leases of this daemon.
@@ -224,15 +224,21 @@ func (j *Journal) Survey(ctx context.Context) (s Survey, err error) {
 	return s, wrap(err, "read which daemon runs what")
 }
 
-// Take takes a lane whose lease had the token was when it was seen; nil when
-// somebody else was faster.
-func (j *Journal) Take(ctx context.Context, lane LaneID, was string) (*Hold, error) {
+// Take takes a lane whose lease was seen to be free; nil when somebody else was
+// faster, or when its owner has renewed it since.
+func (j *Journal) Take(ctx context.Context, was Lease) (*Hold, error) {
+	lane := was.LaneID
+	l := Lease{LaneID: lane, Owner: j.owner}
+	if was.Token != "" {
+		l.Until = was.Until
+	}
 	h := &Hold{LaneID: lane, Token: rand.Text(), lost: make(chan struct{})}
+	l.Token = h.Token
 	took := false
 	var begun time.Time
 	err := j.engine.Update(Urgent(ctx), func(tx Tx) (err error) {
 		begun = time.Now()
-		took, err = tx.TakeLease(ctx, Lease{LaneID: lane, Owner: j.owner, Token: h.Token}, was, j.holds.terms.For)
+		took, err = tx.TakeLease(ctx, l, was.Token, j.holds.terms.For)
 		return err
 	})
 	switch {

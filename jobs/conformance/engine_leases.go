@@ -111,6 +111,31 @@ var leaseSentences = []sentence{
 			t.Errorf("the other one is %+v", l)
 		}
 	}},
+	{"a lease that was renewed since it was seen is not taken", func(t *engineTest) {
+		t.take(erpLane, "d-1", "t-1", "", time.Microsecond)
+		seen := t.leases()[erpLane]
+		t.pass(seen.Until)
+		takeSeen := func(token string, until time.Time) (ok bool) {
+			t.update(func(ctx context.Context, tx jobs.Tx) (err error) {
+				ok, err = tx.TakeLease(ctx, jobs.Lease{LaneID: erpLane, Owner: "d-2", Token: token, Until: until}, "t-1", anHour)
+				return err
+			})
+			return ok
+		}
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			_, err := tx.RenewLeases(ctx, []string{"t-1"}, anHour)
+			return err
+		})
+		if takeSeen("t-2", seen.Until) {
+			t.Error("a lease was taken that its owner had renewed")
+		}
+		if l := t.leases()[erpLane]; l.Token != "t-1" || l.Owner != "d-1" {
+			t.Errorf("it is %+v", l)
+		}
+		if !takeSeen("t-3", t.leases()[erpLane].Until) {
+			t.Error("a lease was not taken that is as it was seen")
+		}
+	}},
 	{"a lease that was given back or taken is lost to who had it", func(t *engineTest) {
 		other := jobs.LaneID{Client: "crm"}
 		t.take(erpLane, "d-1", "t-1", "", anHour)

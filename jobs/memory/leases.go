@@ -54,7 +54,7 @@ func (t *tx) TakeLease(_ context.Context, l jobs.Lease, was string, d time.Durat
 	if err := t.writes(); err != nil {
 		return false, err
 	}
-	if old, _ := t.s.leases.get(laneOf(l.LaneID)); old.Token != was {
+	if old, _ := t.s.leases.get(laneOf(l.LaneID)); old.Token != was || !l.Until.IsZero() && !old.Until.Equal(l.Until) {
 		return false, nil
 	}
 	now := t.now()

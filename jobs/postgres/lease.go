@@ -73,7 +73,7 @@ func (t *tx) TakeLease(ctx context.Context, l jobs.Lease, was string, d time.Dur
 		statement{t.q.leaseWait, nil},
 		statement{t.q.leaseFirst, laneArgs(l.LaneID, owner, token, old, d)},
 		statement{t.q.leaseLock, laneArgs(l.LaneID, old)},
-		statement{t.q.leaseTake, laneArgs(l.LaneID, old, owner, token, d)},
+		statement{t.q.leaseTake, laneArgs(l.LaneID, old, owner, token, d, stamp(l.Until))},
 		statement{t.q.patient, nil})
 	if sqlstate(err) == lockNotAvailable {
 		// Not the transaction's own, to be run again: the caller may have better to do.

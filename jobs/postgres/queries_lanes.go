@@ -10,7 +10,8 @@ func (q *queries) overLeases() {
 	q.leaseFirst = `INSERT INTO {s}.leases (client, shard, owner, token, since, expires_at)
 		SELECT $1, $2, $3, $4, clock_timestamp(), clock_timestamp() + $6::interval WHERE $5::text = '' ON CONFLICT DO NOTHING`
 	q.leaseLock = `SELECT 1 FROM {s}.leases` + mine + ` FOR UPDATE`
-	q.leaseTake = `UPDATE {s}.leases SET owner = $4, token = $5, since = clock_timestamp(), expires_at = clock_timestamp() + $6::interval` + mine
+	q.leaseTake = `UPDATE {s}.leases SET owner = $4, token = $5, since = clock_timestamp(), expires_at = clock_timestamp() + $6::interval` + mine +
+		` AND ($7::timestamptz IS NULL OR expires_at = $7)`
 	q.leaseRenew = `UPDATE {s}.leases SET expires_at = clock_timestamp() + $2::interval WHERE token = ANY ($1::text[]) AND token <> '' RETURNING token`
 	q.leaseFree = `UPDATE {s}.leases SET owner = '', token = '', expires_at = clock_timestamp()` + mine + ` AND token <> ''`
 	q.leaseHold = `SELECT 1 FROM {s}.leases` + mine + ` FOR KEY SHARE`

@@ -31,7 +31,7 @@ func (t *tx) freeAll(ctx context.Context) error {
 
 // Fence implements jobs.Tx. The one writer holds every lease.
 func (t *tx) Fence(ctx context.Context, f jobs.Fence) error {
-	token, err := t.token(ctx, f.LaneID)
+	token, _, err := t.token(ctx, f.LaneID)
 	if err == nil && (token == "" || token != f.Token) {
 		err = t.note(jobs.ErrFenced)
 	}
@@ -42,12 +42,13 @@ func (t *tx) Fence(ctx context.Context, f jobs.Fence) error {
 }
 
 // token is that of a lane's lease; "" when nobody has it.
-func (t *tx) token(ctx context.Context, lane jobs.LaneID) (token string, err error) {
-	err = t.query(ctx, `SELECT token FROM leases WHERE client = ? AND shard = ?`, []any{id(lane.Client), int64(lane.Shard)}, func(v row) (err error) {
+func (t *tx) token(ctx context.Context, lane jobs.LaneID) (token string, until time.Time, err error) {
+	err = t.query(ctx, `SELECT token, until FROM leases WHERE client = ? AND shard = ?`, []any{id(lane.Client), int64(lane.Shard)}, func(v row) (err error) {
 		token, err = stored.ParseID(v.text(0))
+		until = v.time(1)
 		return err
 	})
-	return token, err
+	return token, until, err
 }
 
 // Leases implements jobs.Tx.
@@ -69,8 +70,8 @@ func (t *tx) Leases(ctx context.Context) (out []jobs.Lease, err error) {
 
 // TakeLease implements jobs.Tx.
 func (t *tx) TakeLease(ctx context.Context, l jobs.Lease, was string, d time.Duration) (bool, error) {
-	held, err := t.token(ctx, l.LaneID)
-	if err == nil && held != was {
+	held, until, err := t.token(ctx, l.LaneID)
+	if err == nil && (held != was || !l.Until.IsZero() && !until.Equal(l.Until)) {
 		return false, nil
 	}
 	if err == nil {
