@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -297,7 +298,35 @@ func cut(ctx context.Context, s *session) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	return 0, nil
+	return 0, s.remembers(ctx)
+}
+
+// keys are those in a listing of jobs.
+var keys = regexp.MustCompile(`"key": *"([^"]+)"`)
+
+// remembers books each record of the ERP of which the journal knows nothing after a cut: it was admitted and claimed, durably, before it was
+// sent. What the sources say would bring most of them back, so the targets alone do not show that a journal forgets.
+func (s *session) remembers(ctx context.Context) error {
+	const most = 10000
+	for _, l := range s.w.ledgers {
+		cmd := exec.CommandContext(ctx, s.w.binary, "jobs", "list", "--flow", l.flow, "--limit", strconv.Itoa(most), "--json", "--config", s.w.config)
+		cmd.Dir, cmd.Env = s.w.dir, s.w.env()
+		out, err := cmd.Output()
+		var ee *exec.ExitError
+		if err != nil && (!errors.As(err, &ee) || ee.ExitCode() != 4) { // 4: there is no journal
+			return fmt.Errorf("list the jobs of %s: %w", l.flow, err)
+		}
+		known := map[string]bool{}
+		for _, m := range keys.FindAllSubmatch(out, -1) {
+			known[string(m[1])] = true
+		}
+		for _, key := range l.written() {
+			if !known[key] && len(known) < most {
+				s.book(finding{lost, l.flow, key, time.Now(), "the target has it, and the journal has forgotten it"})
+			}
+		}
+	}
+	return nil
 }
 
 // send signals processes; one that has ended is no concern.

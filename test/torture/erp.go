@@ -92,8 +92,11 @@ func (e *erp) dice() (mood, time.Duration) {
 			m = failAfter
 		}
 	}
-	if m == workLate || m == asUsual && !e.calm && e.chance(0.1) {
-		return asUsual, time.Duration(e.rnd.Int64N(int64(workTime)))
+	if m == workLate {
+		return asUsual, workTime - time.Duration(e.rnd.Int64N(int64(workTime/4)))
+	}
+	if m == asUsual && !e.calm && e.chance(0.1) {
+		return m, time.Duration(e.rnd.Int64N(int64(workTime)))
 	}
 	return m, 0
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -95,6 +96,13 @@ func (l *ledger) counts() (records, effects int) {
 		effects += len(es)
 	}
 	return len(l.states), effects
+}
+
+// written are the keys on which there was an effect.
+func (l *ledger) written() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.effects))
 }
 
 // judge finds everything that is wrong. With quiet, nothing is under way any more, so that what has not arrived never will.
