@@ -21,6 +21,9 @@ type Config struct {
 	Log      Log
 	Clients  map[string]*Client
 	Flows    map[string]*Flow
+	// Retired names flows that are not configured any more and whose jobs shall stay
+	// in the journal as they are.
+	Retired []string
 
 	connectors []connectors.Connector
 	now        time.Time
@@ -58,6 +61,9 @@ func (c *Config) Fields(s *field.Set) {
 	field.Map(s, &c.Flows, "flows",
 		"What is kept in step, by a name of your choice: each flow takes one stream of a client to one entity of a client.",
 		field.Names(nameRule, nameWhat))
+	s.Strings(&c.Retired, "retired",
+		"Flows that were taken out for good although they had open jobs. Those stay in the journal as they are, nothing writes them, and nobody is told of them. A flow that is only to rest stays in flows, with enabled: false.",
+		field.Example("orders-2019"), field.Advanced())
 }
 
 // Fields declares the fields of the log.
@@ -81,6 +87,11 @@ func (c *Config) Validate(r *field.Report) {
 	}
 	for name, flow := range c.Flows {
 		flow.Name, flow.redact = name, c.redact
+	}
+	for _, name := range c.Retired {
+		if c.Flows[name] != nil {
+			r.At("retired").Errorf("names flow %s, which is in flows; take it out of one of them", name)
+		}
 	}
 	checker{Config: c, root: r}.flows()
 }

@@ -35,49 +35,61 @@ type Skip struct {
 // that is done is written once more as it is wanted, with its references looked
 // up anew: the target may have lost the record, or what it refers to.
 func (j *Journal) Replay(ctx context.Context, ids []RowID, flows map[string]*Flow) (Acted, error) {
+	out, err := j.act(ctx, ids, func(tx Tx, rows []Row) (Acted, error) { return j.replay(ctx, tx, rows, flows) })
+	return out, wrap(err, "replay %d rows", len(ids))
+}
+
+// act does something to rows that are named, held against other writers.
+func (j *Journal) act(ctx context.Context, ids []RowID, do func(Tx, []Row) (Acted, error)) (Acted, error) {
 	var out Acted
 	err := j.engine.Update(ctx, func(tx Tx) error {
-		out = Acted{}
 		rows, err := tx.Rows(ctx, ids, false)
 		if err != nil {
 			return err
 		}
-		out.missing(ids, rows)
-		var patches []Row
-		var asks []Request
-		for i := range rows {
-			row := &rows[i]
-			f := flows[row.Flow]
-			switch why := replayable(row, f, j.Now()); {
-			case why != "":
-				out.Skipped = append(out.Skipped, Skip{row.RowID, why})
-			case row.Reason == ReasonMapping || row.Reason == ReasonRenamed:
-				out.Asked++
-				asks = append(asks, ask(row, f, Remap, j.Now()))
-			case tooOldNow(row, f, j.Now()):
-				out.Asked++
-				asks = append(asks, ask(row, f, Refresh, j.Now()))
-				if row.State == Done {
-					row.OpenSince = j.Now()
-				}
-				row.State, row.Reason, row.DueAt = Ready, ReasonRefresh, j.Now().Add(refreshEvery)
-				patches = append(patches, *row)
-			default:
-				out.Done++
-				if row.State == Done {
-					row.Generation++
-					row.AppliedHash = nil
-				}
-				row.reopen(f, j.Now())
-				patches = append(patches, *row)
-			}
-		}
-		if err := tx.PatchRows(ctx, patches); err != nil {
+		if out, err = do(tx, rows); err != nil {
 			return err
 		}
-		return tx.AddRequests(ctx, asks)
+		out.missing(ids, rows)
+		return nil
 	})
-	return out, wrap(err, "replay %d rows", len(ids))
+	return out, err
+}
+
+func (j *Journal) replay(ctx context.Context, tx Tx, rows []Row, flows map[string]*Flow) (out Acted, err error) {
+	var patches []Row
+	var asks []Request
+	for i := range rows {
+		row := &rows[i]
+		f := flows[row.Flow]
+		switch why := replayable(row, f, j.Now()); {
+		case why != "":
+			out.Skipped = append(out.Skipped, Skip{row.RowID, why})
+		case row.Reason == ReasonMapping || row.Reason == ReasonRenamed:
+			out.Asked++
+			asks = append(asks, ask(row, f, Remap, j.Now()))
+		case tooOldNow(row, f, j.Now()):
+			out.Asked++
+			asks = append(asks, ask(row, f, Refresh, j.Now()))
+			if row.State == Done {
+				row.OpenSince = j.Now()
+			}
+			row.State, row.Reason, row.DueAt = Ready, ReasonRefresh, j.Now().Add(refreshEvery)
+			patches = append(patches, *row)
+		default:
+			out.Done++
+			if row.State == Done {
+				row.Generation++
+				row.AppliedHash = nil
+			}
+			row.reopen(f, j.Now())
+			patches = append(patches, *row)
+		}
+	}
+	if err := tx.PatchRows(ctx, patches); err != nil {
+		return out, err
+	}
+	return out, tx.AddRequests(ctx, asks)
 }
 
 func (a *Acted) missing(ids []RowID, rows []Row) {
@@ -143,56 +155,51 @@ func (r *Row) reopen(f *Flow, now time.Time) {
 // other source records claim, their claims are dropped instead, and the row stays
 // as it is: one of them that still maps to the key claims it again when it is read.
 func (j *Journal) Discard(ctx context.Context, ids []RowID, reason string) (Acted, error) {
-	var out Acted
-	err := j.engine.Update(ctx, func(tx Tx) error {
-		out = Acted{}
-		rows, err := tx.Rows(ctx, ids, false)
-		if err != nil {
-			return err
-		}
-		out.missing(ids, rows)
-		running, err := claimed(ctx, tx, rows)
-		if err != nil {
-			return err
-		}
-		var patches []Row
-		var history []Attempt
-		for i := range rows {
-			row := &rows[i]
-			if row.State != Dead && row.State != Held {
-				ids, err := dropClaims(ctx, tx, row.RowID)
-				if err != nil {
-					return err
-				}
-				if len(ids) > 0 {
-					out.Dropped = append(out.Dropped, Dropped{row.RowID, ids})
-					history = append(history, discarded(row, j.Now(), claimsOf(ids)+" dropped: "+reason))
-					continue
-				}
-			}
-			switch {
-			case row.State == Done:
-				out.Skipped = append(out.Skipped, Skip{row.RowID, "it is done"})
-				continue
-			case running[row.RowID]:
-				out.Skipped = append(out.Skipped, Skip{row.RowID, "it is being written; wait for its outcome"})
-				continue
-			}
-			why := ReasonDiscarded
-			if row.State == Dead && row.Reason == ReasonRenamed {
-				why = ReasonRenamed // it stays a key that was refused, and owns nothing
-			}
-			row.close(why)
-			out.Done++
-			patches = append(patches, *row)
-			history = append(history, discarded(row, j.Now(), "discarded: "+reason))
-		}
-		if err := tx.PatchRows(ctx, patches); err != nil {
-			return err
-		}
-		return tx.AddAttempts(ctx, history)
-	})
+	out, err := j.act(ctx, ids, func(tx Tx, rows []Row) (Acted, error) { return j.discard(ctx, tx, rows, reason) })
 	return out, wrap(err, "discard %d rows", len(ids))
+}
+
+func (j *Journal) discard(ctx context.Context, tx Tx, rows []Row, reason string) (out Acted, err error) {
+	running, err := claimed(ctx, tx, rows)
+	if err != nil {
+		return out, err
+	}
+	var patches []Row
+	var history []Attempt
+	for i := range rows {
+		row := &rows[i]
+		if row.State != Dead && row.State != Held {
+			ids, err := dropClaims(ctx, tx, row.RowID)
+			if err != nil {
+				return out, err
+			}
+			if len(ids) > 0 {
+				out.Dropped = append(out.Dropped, Dropped{row.RowID, ids})
+				history = append(history, discarded(row, j.Now(), claimsOf(ids)+" dropped: "+reason))
+				continue
+			}
+		}
+		switch {
+		case row.State == Done:
+			out.Skipped = append(out.Skipped, Skip{row.RowID, "it is done"})
+			continue
+		case running[row.RowID]:
+			out.Skipped = append(out.Skipped, Skip{row.RowID, "it is being written; wait for its outcome"})
+			continue
+		}
+		why := ReasonDiscarded
+		if row.State == Dead && row.Reason == ReasonRenamed {
+			why = ReasonRenamed // it stays a key that was refused, and owns nothing
+		}
+		row.close(why)
+		out.Done++
+		patches = append(patches, *row)
+		history = append(history, discarded(row, j.Now(), "discarded: "+reason))
+	}
+	if err := tx.PatchRows(ctx, patches); err != nil {
+		return out, err
+	}
+	return out, tx.AddAttempts(ctx, history)
 }
 
 // discarded is a person's doing as it stands in a row's history.

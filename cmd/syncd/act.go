@@ -31,7 +31,8 @@ type skipped struct {
 }
 
 func (a *app) replayCmd() *cobra.Command {
-	return &cobra.Command{
+	var remap bool
+	c := &cobra.Command{
 		Use:   "replay FLOW/KEY ...",
 		Short: "Try dead jobs again, or write done ones once more",
 		Long: `replay makes dead jobs due again with all their attempts. A record that could not
@@ -39,14 +40,20 @@ be mapped is mapped again, and one past its flow's max_age is read again from
 the source, by the daemon. A write in doubt is found out about first, as always.
 
 A job that is done is written once more as it is wanted, with its references
-looked up anew.`,
+looked up anew. With --remap the record is read again at its source first, and
+mapped as its flow maps now.`,
 		Args: someJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.act(cmd.Context(), args, func(j *jobs.Journal, ids []jobs.RowID, fs map[string]*jobs.Flow) (jobs.Acted, error) {
+				if remap {
+					return j.Remap(cmd.Context(), ids, fs)
+				}
 				return j.Replay(cmd.Context(), ids, fs)
 			}, "due again")
 		},
 	}
+	c.Flags().BoolVar(&remap, "remap", false, "read each record again at its source and map it as its flow maps now")
+	return c
 }
 
 func (a *app) discardCmd() *cobra.Command {

@@ -138,34 +138,3 @@ func short(s string) string {
 	}
 	return strconv.Quote(s)
 }
-
-// strays are the flows that only the journal has, with jobs that wait for them.
-func strays(c *config.Config, counts []jobs.Count) []stray {
-	by := map[string]*stray{}
-	for _, n := range counts {
-		if _, configured := c.Flows[n.Flow]; configured || n.State == jobs.Done {
-			continue
-		}
-		if by[n.Flow] == nil {
-			by[n.Flow] = &stray{flow: n.Flow}
-		}
-		if n.State == jobs.Ready {
-			by[n.Flow].open += n.N
-		} else {
-			by[n.Flow].dead += n.N
-		}
-	}
-	var out []stray
-	for _, s := range by {
-		out = append(out, *s)
-	}
-	slices.SortFunc(out, func(x, y stray) int { return strings.Compare(x.flow, y.flow) })
-	return out
-}
-
-type stray struct {
-	flow       string
-	open, dead int64
-}
-
-func (s stray) String() string { return fmt.Sprintf("%s (%d open, %d dead)", s.flow, s.open, s.dead) }

@@ -205,6 +205,9 @@ func (a *app) liveJournal(ctx context.Context, c *config.Config) []liveFinding {
 	for _, p := range ps {
 		out = append(out, liveFinding{Client: c.Flows[p.Change.Flow].To.Client, Subject: "flow " + p.Change.Flow, Text: p.Problem.String()})
 	}
+	if err := a.complete(ctx, j, c); err != nil {
+		out = append(out, liveFinding{Subject: "journal", Text: err.Error()})
+	}
 	return out
 }
 

@@ -77,7 +77,7 @@ func stamp(t *time.Time) string {
 
 func (a *app) jobsCmd() *cobra.Command {
 	c := group(&cobra.Command{Use: "jobs", Short: "List and show jobs"})
-	c.AddCommand(a.jobsListCmd(), a.jobsShowCmd())
+	c.AddCommand(a.jobsListCmd(), a.jobsShowCmd(), a.jobsReplayCmd(), a.jobsDiscardCmd())
 	return c
 }
 

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -57,6 +57,8 @@ type service struct {
 	reload  chan daemon.Reload
 	// expect tells the metrics what a plan holds.
 	expect func(*daemon.Plan)
+	// retired names the flows of which nobody is told.
+	retired atomic.Pointer[[]string]
 	// stopping is closed when the daemon has been told to stop.
 	stopping <-chan struct{}
 }
@@ -126,11 +128,15 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	if err := s.app.unchanged(ctx, j, s.config); err != nil {
 		return err
 	}
+	if err := s.app.complete(ctx, j, s.config); err != nil {
+		return err
+	}
 	metrics := admin.NewMetrics(version())
 	metrics.CountLost(s.logs.Lost)
 	s.journal = j
 	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
-	metrics.Watch(admin.State{Journal: j, Clients: s.clients, Flows: s.daemon.Flows})
+	s.retired.Store(&s.config.Retired)
+	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Flows: s.daemon.Flows})
 	s.expect = func(p *daemon.Plan) {
 		metrics.Expect(slices.Collect(maps.Keys(p.Flows)), slices.Collect(maps.Keys(p.Clients)))
 	}
@@ -151,7 +157,6 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	go s.tell(ctx)
-	go s.strays(ctx, s.config)
 	go s.obey(ctx, hup, eng, lose)
 	go verify(ctx, eng, s.log)
 	s.log.Info("syncd runs", "version", version(), "config", s.config.Path, "journal", j.Describe(), "clients", len(plan.Clients), "flows", len(plan.Flows))
@@ -276,8 +281,12 @@ func (s *service) reread(ctx context.Context) {
 		s.mistakes(err)
 		return
 	}
-	go s.strays(ctx, c)
+	if err := s.app.complete(ctx, s.journal, c); err != nil {
+		s.mistakes(err)
+		return
+	}
 	s.expect(plan)
+	s.retired.Store(&c.Retired)
 	s.log.Info("the configuration was read again; writes under way finish first", "config", c.Path)
 	done := make(chan error, 1)
 	select {
@@ -302,22 +311,6 @@ func (s *service) mistakes(err error) {
 		s.log.Error("a mistake in the new configuration", "mistake", p.String())
 	}
 	s.log.Error("the new configuration has mistakes; the old one stays", "mistakes", len(es.Problems))
-}
-
-// strays warns of jobs that no configured flow will ever write.
-func (s *service) strays(ctx context.Context, c *config.Config) {
-	o, err := s.journal.Overview(ctx)
-	if err != nil {
-		return // whoever needs the journal more says so
-	}
-	var names []string
-	for _, f := range strays(c, o.Counts) {
-		names = append(names, f.String())
-	}
-	if len(names) > 0 {
-		s.log.Warn("the journal has jobs of flows that are not in the configuration, and they stay as they are; put the flows back, or discard the jobs",
-			"flows", strings.Join(names, ", "))
-	}
 }
 
 // clients tells the metrics of the clients' gates.

@@ -265,7 +265,7 @@ func TestAChangedKeyIsRefusedUntilItIsAccepted(t *testing.T) {
 	})
 }
 
-func TestJobsOfAFlowThatIsNotConfiguredAreWarnedOfOnce(t *testing.T) {
+func TestAFlowWithJobsCannotBeTakenOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	e, err := sqlite.Open(t.Context(), filepath.Join(w.dir, "syncd.db"), sqlite.Options{Exclusive: true})
@@ -281,12 +281,32 @@ func TestJobsOfAFlowThatIsNotConfiguredAreWarnedOfOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := w.run()
-	p.await("level=WARN", "flows that are not in the configuration", `flows="gone (1 open, 2 dead)"`)
-	p.stop()
-	if n := strings.Count(p.log(), "not in the configuration"); n != 1 {
-		t.Errorf("warned of %d times, want once: %s", n, p.log())
+	r := w.call("run")
+	if r.code != exitConfig || !strings.Contains(r.errout, "flow gone is not in the configuration, and the journal has 1 open and 2 dead jobs of it") || strings.Contains(r.errout, "done-") {
+		t.Fatalf("exit code %d, want %d: %s", r.code, exitConfig, r.errout)
 	}
+	file := filepath.Join(w.dir, "syncd.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.dir, "syncd.yaml", string(text)+"retired: [gone]\n")
+	p := w.run()
+	if _, m := get(t, w.url("/metrics")); strings.Contains(m, `flow="gone"`) || !strings.Contains(m, `syncd_jobs{flow="done-0"`) {
+		t.Errorf("the metrics count the retired flow, or no other: %s", m)
+	}
+	// At a reload the old configuration stays.
+	w.configure()
+	p.signal(syscall.SIGHUP)
+	p.await("level=ERROR", "the old one stays", "flow gone is not in the configuration")
+	w.shop.put("A", "first")
+	w.done("A", 1)
+	if r := w.call("jobs", "discard", "--flow", "gone", "--state", "ready,dead,held", "--reason", "closed", "--yes"); r.code != 0 || r.out == "" {
+		t.Fatalf("exit code %d: %s%s", r.code, r.out, r.errout)
+	}
+	p.signal(syscall.SIGHUP)
+	p.await("running the new configuration")
+	p.stop()
 }
 
 func TestReloadSaysWhatItCannotChange(t *testing.T) {

@@ -48,6 +48,7 @@ type totals struct {
 type flowStatus struct {
 	Flow       string           `json:"flow"`
 	Configured bool             `json:"configured"`
+	Retired    bool             `json:"retired,omitempty"`
 	LastChange *time.Time       `json:"last_change,omitempty"`
 	LastRead   *time.Time       `json:"last_read,omitempty"`
 	Failing    *failingStatus   `json:"reading_fails,omitempty"`
@@ -180,13 +181,15 @@ func (s *statusJSON) tell(c *config.Config, ps []changeProblem, strays []stray) 
 		s.Warnings = append(s.Warnings, "syncd run refuses this configuration: "+p.Problem.String())
 	}
 	for _, f := range strays {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("flow %s is not in the configuration, and the journal has %d open and %d dead jobs of it, which stay as they are; "+
-			"put the flow back, or discard them: syncd jobs list --flow %s", f.flow, f.open, f.dead, f.flow))
+		s.Warnings = append(s.Warnings, "syncd run refuses this configuration: "+f.String())
 	}
 }
 
 func (s *statusJSON) finding() bool {
-	if len(s.Circles) > 0 || s.Totals.Dead > 0 || s.Totals.Colliding > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
+	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return !f.Retired && f.Dead+f.Colliding > 0 }) {
+		return true
+	}
+	if len(s.Circles) > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
 		return true
 	}
 	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return f.Failing.finding(s.At) }) {
@@ -207,6 +210,7 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 		if f == nil {
 			f = &flowStatus{Flow: name, OpenBy: map[string]int64{}, DeadBy: map[string]int64{}}
 			_, f.Configured = c.Flows[name]
+			f.Retired = slices.Contains(c.Retired, name)
 			byFlow[name] = f
 		}
 		return f
@@ -333,7 +337,10 @@ func (s *statusJSON) print(w io.Writer) error {
 	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tLAST READ\tWHY OPEN OR DEAD")
 	for _, f := range s.Flows {
 		name := f.Flow
-		if !f.Configured {
+		switch {
+		case f.Retired:
+			name += " (retired)"
+		case !f.Configured:
 			name += " (not configured)"
 		}
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", clean(name), f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,

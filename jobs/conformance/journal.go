@@ -14,7 +14,8 @@ import (
 // engine on a fresh place for this test alone, which tells the time by now.
 func Journal(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.Engine) {
 	for _, group := range [][]rule{admissionRules, keyRules, outcomeRules, doubtRules, ageRules, operatorRules,
-		handedKeyRules, editedRules, operatorsRules, hostileRules, readingRules, waitRules, bindingRules, pinRules, heldRules} {
+		handedKeyRules, editedRules, operatorsRules, hostileRules, readingRules, waitRules, bindingRules, pinRules, heldRules,
+		bulkRules} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
