@@ -291,6 +291,11 @@ func (d *Daemon) sharing(r *run, s jobs.Survey) *sharing {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for l := range r.tenures {
+		if _, ok := sh.held[l]; !ok {
+			sh.held[l] = 0 // its lease is lost, and it is about to end
+		}
+	}
 	for l := range r.leaving {
 		sh.held[l] = 0 // it is neither free nor to be given once more
 	}

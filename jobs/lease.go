@@ -88,10 +88,16 @@ func (h *Hold) Watch(ctx context.Context, over func()) {
 	over()
 }
 
-func (h *Hold) trust(until time.Time) {
+// trust has the hold be valid for longer. One that was not valid for a moment is
+// over: what was under way has ended, and others may have had the lane.
+func (h *Hold) trust(until time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.ended || !time.Now().Before(h.until) {
+		return false
+	}
 	h.until = until
+	return true
 }
 
 func (h *Hold) end() {
@@ -295,8 +301,8 @@ func (j *Journal) Renew(ctx context.Context) error {
 		switch {
 		case slices.Contains(lost, t):
 			j.drop(h)
-		case !j.Alone():
-			h.trust(begun.Add(j.holds.terms.For - j.holds.terms.Margin))
+		case !j.Alone() && !h.trust(begun.Add(j.holds.terms.For-j.holds.terms.Margin)):
+			j.drop(h)
 		}
 	}
 	return nil

@@ -138,3 +138,14 @@ func (e *Entity) Restore(s Snapshot) {
 }
 
 var _ connectors.Entity = (*Entity)(nil)
+
+// Pending returns the keys of writes that are still to take effect.
+func (e *Entity) Pending() (keys []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.land(e.now())
+	for _, p := range e.pending {
+		keys = append(keys, p.w.Key)
+	}
+	return keys
+}

@@ -1,0 +1,171 @@
+package simulation
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"math/rand/v2"
+	"runtime"
+	"testing/synctest"
+	"time"
+)
+
+// stage is where the actors of one history play. Exactly one of them runs at a time.
+type stage struct {
+	r      *rand.Rand
+	actors []*actor
+	// back is where an actor says that it has let go.
+	back chan struct{}
+	// calm: nothing fails any more.
+	calm bool
+
+	history hash.Hash
+	trace   func(string) // nil unless the history is to be seen
+	wrong   []string
+}
+
+// actor is one thread of a history.
+type actor struct {
+	st   *stage
+	name string
+	node *node // nil for one that is no daemon's
+	turn chan struct{}
+	wake time.Time
+	done bool
+}
+
+func newStage(seed uint64, trace func(string)) *stage {
+	return &stage{r: rand.New(rand.NewPCG(seed, 7)), back: make(chan struct{}), history: sha256.New(), trace: trace}
+}
+
+// chance is true once in n times, and never when all is calm.
+func (st *stage) chance(n int) bool { return !st.calm && st.r.IntN(n) == 0 }
+
+// upTo is a duration of at most d.
+func (st *stage) upTo(d time.Duration) time.Duration { return time.Duration(st.r.Int64N(int64(d))) + 1 }
+
+// violation notes that a promise was broken.
+func (st *stage) violation(format string, args ...any) {
+	if len(st.wrong) < 20 {
+		st.wrong = append(st.wrong, fmt.Sprintf(format, args...))
+	}
+	st.note("VIOLATION " + fmt.Sprintf(format, args...))
+}
+
+// note adds a line to the history.
+func (st *stage) note(line string) {
+	line = time.Now().Format("04:05.000000 ") + line
+	st.history.Write([]byte(line + "\n"))
+	if st.trace != nil {
+		st.trace(line)
+	}
+}
+
+// act adds an actor.
+func (st *stage) act(n *node, name string, play func(ctx context.Context, a *actor)) {
+	a := &actor{st: st, name: name, node: n, turn: make(chan struct{})}
+	st.actors = append(st.actors, a)
+	ctx := context.WithValue(context.Background(), actorKey{}, a)
+	go func() {
+		defer func() {
+			a.done = true
+			st.back <- struct{}{}
+		}()
+		<-a.turn
+		a.mayDie()
+		play(ctx, a)
+	}()
+}
+
+type actorKey struct{}
+
+// actorOf is the actor on whose behalf something is done.
+func actorOf(ctx context.Context) *actor { return ctx.Value(actorKey{}).(*actor) }
+
+// mayDie ends the actor's goroutine if its daemon has died. It runs no code of the
+// daemon any more but for what is deferred, which can reach nothing.
+func (a *actor) mayDie() {
+	if a.node != nil && a.node.dead {
+		runtime.Goexit()
+	}
+}
+
+// step lets go once: others may play, time may pass, the daemon may die.
+func (a *actor) step(what string) {
+	a.mayDie()
+	a.st.back <- struct{}{}
+	<-a.turn
+	a.mayDie()
+	a.st.note(a.name + " " + what)
+}
+
+// sleep lets go until d has passed.
+func (a *actor) sleep(d time.Duration) {
+	a.wake = time.Now().Add(d)
+	a.step("wakes")
+}
+
+// turnOf has an actor go on until it lets go again.
+func (st *stage) turnOf(a *actor) {
+	a.turn <- struct{}{}
+	<-st.back
+}
+
+// pass lets time go by.
+func (st *stage) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait() // what ends with a deadline has ended
+}
+
+// play plays until over, or for at most so many steps; it reports whether over was
+// reached. between is called before each step.
+func (st *stage) play(most int, between func(), over func() bool) bool {
+	for range most {
+		between()
+		if over() {
+			return true
+		}
+		now := time.Now()
+		var ready []*actor
+		var next time.Time
+		live := st.actors[:0]
+		for _, a := range st.actors {
+			if a.done {
+				continue
+			}
+			live = append(live, a)
+			wake := a.wake
+			if a.node != nil && a.node.frozen.After(wake) {
+				wake = a.node.frozen
+			}
+			if !wake.After(now) {
+				ready = append(ready, a)
+			} else if next.IsZero() || wake.Before(next) {
+				next = wake
+			}
+		}
+		st.actors = live
+		switch {
+		case len(ready) == 0 && next.IsZero():
+			return over()
+		case len(ready) == 0:
+			st.pass(next.Sub(now))
+		case st.r.IntN(10) == 0:
+			st.pass(st.upTo(300 * time.Millisecond))
+		default:
+			st.turnOf(ready[st.r.IntN(len(ready))])
+		}
+	}
+	return over()
+}
+
+// kill ends all actors of a daemon where they stand.
+func (st *stage) kill(n *node) {
+	n.dead = true
+	for _, a := range st.actors {
+		if a.node == n && !a.done {
+			st.turnOf(a)
+		}
+	}
+}
