@@ -382,6 +382,23 @@ func TestWhatIsSentAtMostOnceIsNeverSentAgain(t *testing.T) {
 	}
 }
 
+// A look-up that finds nothing lets nothing be sent again either: that would be
+// another strategy's promise.
+func TestWhatIsSentAtMostOnceIsNotSentAgainAfterALookUp(t *testing.T) {
+	w := mustWorld(t, defaults(connectors.AtMostOnce), faketarget.Options{}, nil)
+	w.want("a", v1)
+	w.target.Script(faketarget.Fault{}, faketarget.Fault{Kind: faketarget.LoseRequest})
+	w.one(t)
+	for range 3 {
+		w.rows["a"].State = jobs.Ready
+		w.wait(time.Hour)
+		expect(t, w.one(t), connectors.Transient, jobs.CodeUnresolvable, false, "")
+	}
+	if n := len(w.target.Calls(faketarget.Create)); n != 1 {
+		t.Errorf("it was sent %d times", n)
+	}
+}
+
 func TestAtMostOnceWithoutAnIDChangesNothing(t *testing.T) {
 	w := mustWorld(t, defaults(connectors.AtMostOnce), faketarget.Options{}, withoutFind)
 	w.want("a", v1)
