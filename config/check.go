@@ -158,6 +158,7 @@ func (c checker) retry(f *Flow, r *field.Report) {
 
 // shared refuses flows that write to one entity without saying that they mean the same records.
 func (c checker) shared(r *field.Report) {
+	c.mixed(r)
 	first, remover := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Flows)) {
 		f := c.Flows[name]

@@ -25,6 +25,10 @@ type Flow struct {
 	// Key and Map are jq programs. Map is the content of MapFile when that was given.
 	Key, Map field.Text
 	MapFile  string
+	// Order is latest or every; with every, Group is a jq program as Key is, and OnDead is hold or skip.
+	Order  string
+	Group  field.Text
+	OnDead string
 	// Vars are texts that the programs can use.
 	Vars map[string]string
 	// Retry is complete: what the flow did not give comes from the client it writes to.
@@ -79,6 +83,16 @@ func (f *Flow) Fields(s *field.Set) {
 	s.Struct(&f.To, "to", "Where the flow writes, and how.")
 	s.Text(&f.Key, "key", "A jq expression that runs on each record that map gives, and gives the record's key in the target: from the business identity (an order number), never from a time or a counter. $event is the source's record.",
 		field.Required(), field.Example(`"SHOP-" + .number`))
+	s.String(&f.Order, "order", "What of a record's changes is written, and in which order. [Each event once, in order](order.md) says what every means.",
+		field.Choices(field.Choice{Name: "latest", Doc: "the newest state: one that is not written yet gives way to a newer one"},
+			field.Choice{Name: "every", Doc: "each event, once, in order within its group: for movements and postings"}),
+		field.Default("latest"))
+	s.Text(&f.Group, "group", "With order: every, a jq expression that runs on each record that map gives, as key does, and gives what the record is kept in order with, such as the product of a stock movement. "+
+		"Records of different groups do not wait for each other.", field.Example(".product"))
+	s.String(&f.OnDead, "on_dead", "With order: every, what a dead letter does to its group, and only to that.",
+		field.Choices(field.Choice{Name: "hold", Doc: "nothing of the group is written before it is replayed or discarded"},
+			field.Choice{Name: "skip", Doc: "the group goes on without it"}),
+		field.Default("hold"))
 	s.Text(&f.Map, "map", "A jq program that turns the source's record into the target's: one object, or several, or null to leave the record out. This or map_file.",
 		field.Example("{name: .name, email: .email}"))
 	s.String(&f.MapFile, "map_file", "A file with the jq program instead of map; a relative path starts from the folder of the configuration file.",
@@ -154,6 +168,7 @@ func (f *Flow) Validate(r *field.Report) {
 	if r.Given("on_expire") && f.MaxAge == 0 && !r.Failed("max_age") {
 		r.At("on_expire").Errorf("without max_age nothing expires; give max_age, or take on_expire out")
 	}
+	f.ordered(r)
 	if f.To.CreateOnly && f.To.OnDelete != "ignore" {
 		r.At("to", "on_delete").Errorf("create_only never changes a record, so it cannot be %s; write ignore, or take create_only out", participle(f.To.OnDelete))
 	}
@@ -165,14 +180,21 @@ func (f *Flow) At(path ...string) field.Pos {
 	if len(path) == 1 && path[0] == "key" {
 		return f.Key.Pos
 	}
+	if len(path) == 1 && path[0] == "group" && f.Group.Value != "" {
+		return f.Group.Pos
+	}
 	return f.at(path...)
 }
 
-// KeyConstants are the constants that key uses. In the place of a value that came
+// KeyConstants are the constants that key and group use. In the place of a value that came
 // from a reference stands a digest of it.
 func (f *Flow) KeyConstants() map[string]string {
 	out := map[string]string{}
-	for name, v := range mapping.Constants(f.Key.Value, f.Vars) {
+	used := maps.Clone(mapping.Constants(f.Key.Value, f.Vars))
+	if f.Group.Value != "" {
+		maps.Copy(used, mapping.Constants(f.Group.Value, f.Vars))
+	}
+	for name, v := range used {
 		if redacted(f.redact, v) != v {
 			h := sha256.Sum256([]byte(v))
 			v = "sha256:" + hex.EncodeToString(h[:8])
@@ -187,6 +209,9 @@ func (f *Flow) KeyConstants() map[string]string {
 func (f *Flow) Unresolved() bool {
 	texts := []string{f.From.Client, f.From.Stream, f.To.Client, f.To.Entity}
 	texts = slices.AppendSeq(texts, maps.Values(mapping.Constants(f.Key.Value, f.Vars)))
+	if f.Group.Value != "" {
+		texts = slices.AppendSeq(texts, maps.Values(mapping.Constants(f.Group.Value, f.Vars)))
+	}
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, field.Unresolved) })
 }
 

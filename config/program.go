@@ -18,6 +18,9 @@ func (c checker) program(f *Flow, r *field.Report) {
 		// Compile stops at the first mistake, so each program is compiled beside one without.
 		compile(mapping.Source{Map: ".", Key: f.Key.Value, Vars: f.Vars}, f.Key, r.At("key"))
 	}
+	if r.Given("group") && !r.Failed("group") {
+		compile(mapping.Source{Map: ".", Key: ".", Group: f.Group.Value, Vars: f.Vars}, f.Group, r.At("group"))
+	}
 	switch {
 	case r.Given("map_file") && !r.Failed("map_file"):
 		c.mapFile(f, r.At("map_file"))

@@ -53,7 +53,7 @@ func clientPlan(c *config.Client) *ClientPlan {
 }
 
 func flowPlan(c *config.Flow, now time.Time) (*FlowPlan, error) {
-	prog, err := mapping.Compile(mapping.Source{Map: c.Map.Value, Key: c.Key.Value, Vars: c.Vars})
+	prog, err := mapping.Compile(mapping.Source{Map: c.Map.Value, Key: c.Key.Value, Group: c.Group.Value, Vars: c.Vars})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func JobFlow(c *config.Flow) *jobs.Flow {
 		MaxAge: c.MaxAge, CanRefresh: c.From.Info.CanFetch, CanFind: c.To.Info.Finds, CanRename: c.To.Info.Renames && !c.To.CreateOnly,
 		OnExisting: c.To.OnExisting, OnDelete: c.To.OnDelete, OnVanish: c.To.OnVanish, OnRename: c.To.OnRename,
 		OnMissing: c.To.OnMissing, OnFrozen: c.To.OnFrozen, OnExpire: c.OnExpire, CreateOnly: c.To.CreateOnly,
-		Key: c.Key.Value, KeyConstants: c.KeyConstants(), AcceptChange: c.AcceptChange,
+		Order: c.Order, Group: c.Group.Value, OnDead: c.OnDead, Key: c.Key.Value, KeyConstants: c.KeyConstants(), AcceptChange: c.AcceptChange,
 	}
 	for _, s := range c.To.Info.Strategies {
 		if s.Strategy == f.Strategy {

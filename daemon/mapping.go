@@ -160,7 +160,7 @@ func (d *Daemon) mapEvent(ctx context.Context, f *FlowPlan, page connectors.Page
 	}
 	it.Pairs = make([]jobs.Pair, len(pairs))
 	for i, p := range pairs {
-		it.Pairs[i] = jobs.Pair{Key: p.Key, Body: p.Body}
+		it.Pairs[i] = jobs.Pair{Key: p.Key, Group: p.Group, Body: p.Body}
 	}
 	return it
 }

@@ -22,8 +22,10 @@ var ErrCursorMoved = errors.New("the flow's cursor has moved meanwhile")
 
 // Pair is one record that an event maps to.
 type Pair struct {
-	Key  string
-	Body json.RawMessage
+	Key string
+	// Group is what the record is kept in order with, in a flow with order: every.
+	Group string
+	Body  json.RawMessage
 }
 
 // Item is one mapped event on its way into the journal.
@@ -47,7 +49,13 @@ type Item struct {
 	Refresh bool
 	// Rejected is set by Admit: the event became a dead letter by it, and was none before.
 	Rejected bool
+	// DeadLetters are set by Admit in a flow with order: every: those that records of
+	// the event became by it although they could be mapped.
+	DeadLetters []DeadLetter
 }
+
+// DeadLetter names one for the log.
+type DeadLetter struct{ Key, Code, Message string }
 
 // hasVersion reports whether the source gave the event a version.
 func (it *Item) hasVersion() bool { return it.Versioned || it.Version != 0 }
@@ -111,6 +119,9 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		if err := a.load(ad.Items); err != nil {
 			return err
 		}
+		if err := a.lineUp(ad.Items); err != nil {
+			return err
+		}
 		for i := range ad.Items {
 			before := a.sum.Rejected
 			if err := a.item(&ad.Items[i]); err != nil {
@@ -156,10 +167,11 @@ type admission struct {
 
 	rows    map[string]*Row
 	sources map[string]*SourceRecord
-	puts    map[string]bool // rows to be stored whole
-	patches map[string]bool // rows to be stored but for their body
-	touched map[string]bool // source records to be stored
-	claims  map[RowID]int64 // the newest attempt that a claim names; nil until needed
+	puts    map[string]bool  // rows to be stored whole
+	patches map[string]bool  // rows to be stored but for their body
+	touched map[string]bool  // source records to be stored
+	lines   map[string]*line // the groups of the page's events, in a flow with order: every
+	claims  map[RowID]int64  // the newest attempt that a claim names; nil until needed
 }
 
 func (a *admission) load(items []Item) error {
@@ -303,6 +315,9 @@ func (a *admission) item(it *Item) error {
 	if !known {
 		src = &SourceRecord{ID: it.SourceID, Stamp: connectors.Stamp{Epoch: a.epoch}}
 		a.sources[it.SourceID] = src
+	}
+	if a.flow.Every() {
+		return a.event(it, src, known)
 	}
 	stamp, older := a.stamp(it, src, known)
 	if older {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,11 +33,18 @@ type Binding struct {
 	// Key is the expression as it was written.
 	Key       string            `json:"key"`
 	Constants map[string]string `json:"constants,omitempty"`
+	// Order and Group are those of Flow; Order is "" for "latest".
+	Order string `json:"order,omitempty"`
+	Group string `json:"group,omitempty"`
 }
 
 // Binding returns what the flow as it is now would tie its records to.
 func (f *Flow) Binding() Binding {
-	return Binding{SourceClient: f.SourceClient, Stream: f.Stream,
+	order := ""
+	if f.Every() {
+		order = f.Order
+	}
+	return Binding{Order: order, Group: f.Group, SourceClient: f.SourceClient, Stream: f.Stream,
 		SourceIDs: f.SourceIDs, Versions: f.Versions, Client: f.Client, Entity: f.Entity, KeyField: f.KeyField,
 		Strategy: f.Strategy, Key: f.Key, Constants: f.KeyConstants}
 }
@@ -80,6 +88,10 @@ func (b Binding) differences(now Binding) (ds []Difference) {
 	add("to.client", b.Client, now.Client, true)
 	add("to.entity", b.Entity, now.Entity, true)
 	add(FieldOfKey, b.KeyField, now.KeyField, true)
+	add("order", cmp.Or(b.Order, "latest"), cmp.Or(now.Order, "latest"), true)
+	if mapping.Normal(b.Group) != mapping.Normal(now.Group) {
+		add("group", b.Group, now.Group, false)
+	}
 	add("to.strategy", string(b.Strategy), string(now.Strategy), false)
 	if mapping.Normal(b.Key) != mapping.Normal(now.Key) {
 		add("key", b.Key, now.Key, false)

@@ -71,6 +71,9 @@ func (c *claiming) look(out *Claimed) error {
 			return err
 		}
 		out.Full = len(rows) == n
+		if err := c.findHeads(rows); err != nil {
+			return err
+		}
 		for i := range rows {
 			more, err := c.take(&rows[i], out)
 			if err != nil {
@@ -100,6 +103,7 @@ type claiming struct {
 	patches  []Row
 	history  []Attempt
 	requests []Request
+	heads    map[groupID]string // the keys of the heads of groups
 }
 
 // refreshEvery is how often an unanswered request for a record is repeated.
@@ -113,7 +117,7 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 		row.DueAt = c.now.Add(10 * time.Minute)
 		c.patches = append(c.patches, *row)
 		return true, nil
-	case c.busy(row):
+	case c.busy(row), c.behind(row):
 		return true, nil
 	case f.MaxAge > 0 && !row.Gone && row.Age(c.now) > f.MaxAge:
 		c.tooOld(row, f, out)
@@ -240,6 +244,9 @@ func (c *claiming) store(owner string, out *Claimed) error {
 	if err := c.shareDoubt(out.Jobs); err != nil {
 		return err
 	}
+	if err := c.noteSent(out.Jobs); err != nil {
+		return err
+	}
 	return c.tx.AddClaim(c.ctx, cl)
 }
 
@@ -298,6 +305,9 @@ func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Fl
 		}
 		return nil
 	})
+	if err == nil {
+		err = j.passOver(ctx, lane, flows)
+	}
 	return lost, wrap(err, "recover the claims of client %s", lane)
 }
 

@@ -24,6 +24,13 @@ type Flow struct {
 	// constants that it uses.
 	Key          string
 	KeyConstants map[string]string
+	// Order is "latest" or "every", see Every; "" is "latest".
+	Order string
+	// Group is the expression that gives an event its group, with Order "every". What
+	// constants it uses is among KeyConstants.
+	Group string
+	// OnDead is "hold" or "skip": what a dead head does to its group. "" is "hold".
+	OnDead string
 	// AcceptChange is the token of a change that shall pass: Change.Token.
 	AcceptChange string
 	// SettleTime is how long after its sending a write in doubt may still be at work.
@@ -56,6 +63,11 @@ type Flow struct {
 	// CreateOnly says that the flow never changes a record that is there.
 	CreateOnly bool
 }
+
+// Every reports whether each event is a row of its own, written once and in order
+// within its group. Otherwise a record is a row, and a newer state of it takes the
+// place of one that is not written.
+func (f *Flow) Every() bool { return f.Order == "every" }
 
 // Renamings names the settings of on_rename that let a record of the flow change
 // its key.

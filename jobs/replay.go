@@ -86,6 +86,9 @@ func (j *Journal) replay(ctx context.Context, tx Tx, rows []Row, flows map[strin
 			patches = append(patches, *row)
 		}
 	}
+	if err := queueUp(ctx, tx, patches); err != nil {
+		return out, err
+	}
 	if err := tx.PatchRows(ctx, patches); err != nil {
 		return out, err
 	}
@@ -108,6 +111,10 @@ func replayable(row *Row, f *Flow, now time.Time) string {
 	switch {
 	case f == nil:
 		return fmt.Sprintf("flow %s is not in the configuration", row.Flow)
+	case row.Reason == ReasonRefused:
+		return "its event was taken before with other content, and is written once"
+	case row.State == Done && f.Every():
+		return "it is done, and an event of this flow is written once"
 	case row.State == Done && (row.Gone || !row.Applied() || row.SourceID == ""):
 		return "it is done, and no record of the source has to be written for it"
 	case row.State == Done && !f.CanRefresh && f.MaxAge > 0 && row.Age(now) > f.MaxAge:
@@ -138,6 +145,7 @@ func ask(row *Row, f *Flow, k RequestKind, now time.Time) Request {
 
 // reopen makes a dead row due as if it were new, but for what is in doubt.
 func (r *Row) reopen(f *Flow, now time.Time) {
+	r.rejoin()
 	r.State, r.Reason, r.DueAt = Ready, ReasonNone, now
 	r.Tries, r.FirstTryAt, r.Streak = 0, time.Time{}, 0
 	r.Misses, r.MissCode = 0, ""
@@ -166,6 +174,7 @@ func (j *Journal) discard(ctx context.Context, tx Tx, rows []Row, reason string)
 	}
 	var patches []Row
 	var history []Attempt
+	over := ended{}
 	for i := range rows {
 		row := &rows[i]
 		if row.State != Dead && row.State != Held {
@@ -192,11 +201,15 @@ func (j *Journal) discard(ctx context.Context, tx Tx, rows []Row, reason string)
 			why = ReasonRenamed // it stays a key that was refused, and owns nothing
 		}
 		row.close(why)
+		over.add(row)
 		out.Done++
 		patches = append(patches, *row)
 		history = append(history, discarded(row, j.Now(), "discarded: "+reason))
 	}
 	if err := tx.PatchRows(ctx, patches); err != nil {
+		return out, err
+	}
+	if err := over.moveUp(ctx, tx, j.Now(), evenDead); err != nil {
 		return out, err
 	}
 	return out, tx.AddAttempts(ctx, history)

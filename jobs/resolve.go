@@ -128,7 +128,18 @@ func (r *resolving) resolve() error {
 	}
 	row.LastClass, row.LastCode, row.LastAt = class, codeResolved, r.now
 	row.LastMessage = clip(fmt.Sprintf("%s says: %s: %s", r.v.By, what, r.v.Why))
-	if err := r.tx.PatchRows(r.ctx, []Row{*row}); err != nil {
+	rows := []Row{*row}
+	if row.State == Ready {
+		if err := queueUp(r.ctx, r.tx, rows); err != nil {
+			return err
+		}
+	}
+	if err := r.tx.PatchRows(r.ctx, rows); err != nil {
+		return err
+	}
+	over := ended{}
+	over.add(row)
+	if err := over.moveUp(r.ctx, r.tx, r.now, evenDead); err != nil {
 		return err
 	}
 	return r.tx.AddAttempts(r.ctx, []Attempt{{RowID: row.RowID, Number: row.Attempt, Generation: row.Generation, At: r.now,

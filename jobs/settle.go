@@ -133,6 +133,8 @@ type settlement struct {
 	// they were asked for. unpin are rows of which nothing is pinned any more.
 	pins  map[RowID]int64
 	unpin []RowID
+	ended ended            // groups of which rows were settled
+	flows map[string]*Flow // those of ended, as far as they are configured
 }
 
 func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
@@ -161,6 +163,7 @@ func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
 		return err
 	}
 	b.patches = append(b.patches, *row)
+	b.settled(row, s.Flow)
 	if !wasQuiet || !s.Outcome.Class.Confirmed() {
 		b.history = append(b.history, entry(row.RowID, s.Job.Number, s.Job.Generation, b.now, s.Outcome))
 	}
@@ -187,6 +190,9 @@ func (s *Settlement) waitsFor() EntityKey {
 
 func (b *settlement) store() error {
 	if err := b.tx.PatchRows(b.ctx, b.patches); err != nil {
+		return err
+	}
+	if err := b.moveUp(); err != nil {
 		return err
 	}
 	if len(b.unpin) > 0 {

@@ -59,6 +59,14 @@ const (
 	ReasonFailed Reason = "failed"
 	// ReasonExpired is a row older than its flow's max_age.
 	ReasonExpired Reason = "expired"
+	// ReasonBehind is a ready row whose group has one that comes before it.
+	ReasonBehind Reason = "behind"
+	// ReasonLate is a dead row of a flow with order: every, which came when one that
+	// comes after it was being written already.
+	ReasonLate Reason = "late"
+	// ReasonRefused is a dead row that stands for an event of a flow with order: every
+	// that came again with other content.
+	ReasonRefused Reason = "refused"
 )
 
 // LaneID names one lane: a client, or one shard of it. A client that is not split

@@ -48,6 +48,8 @@ type Surroundings struct {
 	// Newer is the dead row that stands for a newer state of the same source record,
 	// under another key or as one that could not be mapped; nil when there is none.
 	Newer *Row
+	// Ahead is the row of its group that the row stands behind; nil for none.
+	Ahead *Row
 }
 
 // Why explains a row at a moment.
@@ -77,6 +79,9 @@ func Why(row *Row, s Surroundings, now time.Time) Explanation {
 func whyDone(row *Row, s Surroundings, e *Explanation) {
 	e.Since = row.AppliedAt
 	e.Next = "nothing, until the source has a newer version"
+	if s.Flow != nil && s.Flow.Every() {
+		e.Next = "nothing: an event is written once"
+	}
 	if s.Newer != nil {
 		e.Next = fmt.Sprintf("nothing; a newer state of its source record is dead: see syncd explain %s", s.Newer.RowID)
 	}
@@ -118,6 +123,9 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		e.Text = "nobody knows whether its last write was done (" + failure(row) + ")"
 		e.Next = "nothing, also for newer versions of the record, before a person has looked for it in the target and said whether the write was done"
 		e.Resolve = true
+		if row.Group != "" {
+			e.Next = "nothing of group " + row.Group + " before a person has looked for it in the target and said whether the write was done"
+		}
 		return
 	}
 	if s.Asked != nil {
@@ -129,6 +137,10 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		if row.Reason == ReasonExpired {
 			e.Next = fmt.Sprintf("nothing, unless the record comes back at the source; syncd discard %s ends it", row.RowID)
 		}
+		return
+	}
+	if s.Flow != nil && s.Flow.Every() {
+		s.whyDeadEvent(row, now, e)
 		return
 	}
 	heals, replay := "a newer version of the record heals it", "; or mend the cause and replay it"
@@ -167,6 +179,10 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	e.Next = fmt.Sprintf("attempt %d", row.Attempt+1)
 	if s.Flow == nil {
 		e.Reason, e.Text, e.Next, e.Until = "no_flow", "its flow is not in the configuration", "nothing until the flow is configured again", time.Time{}
+		return
+	}
+	if row.Reason == ReasonBehind || s.Ahead != nil {
+		s.whyBehind(row, e)
 		return
 	}
 	switch row.Reason {

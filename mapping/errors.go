@@ -12,7 +12,7 @@ import (
 
 // CompileError is a program that cannot be used, found when it is loaded.
 type CompileError struct {
-	Field     string // "map" or "key"
+	Field     string // "map", "key" or "group"
 	Offset    int    // byte offset in that program, -1 if unknown
 	Line, Col int    // 1-based, Col counts characters; 0 if unknown
 	Msg       string
@@ -37,6 +37,7 @@ const (
 	stageMap    = "map"        // running the map program
 	stageRecord = "record"     // writing what it gave
 	stageKey    = "key"        // running the key expression
+	stageGroup  = "group"      // running the group expression
 )
 
 // Error is an event that a mapping cannot map: a dead letter for that event.
@@ -44,7 +45,7 @@ const (
 // of the event; what the program itself puts into fail(message) is its
 // author's business.
 type Error struct {
-	Stage string // "event body", "map", "record" or "key"
+	Stage string // "event body", "map", "record", "key" or "group"
 	Path  string // the field of the event or of the record; may be empty
 	Msg   string
 	Hint  string // what to do; may be empty

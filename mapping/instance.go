@@ -20,6 +20,7 @@ type instance struct {
 	run      *run
 	mapCode  *gojq.Code
 	keyCode  *gojq.Code
+	groups   *gojq.Code // nil without a group expression
 	locating *gojq.Code // mapCode that tells which field failed; made when needed
 	dec      decoder
 	enc      encoder
@@ -35,6 +36,11 @@ func (p *Program) newInstance() (*instance, error) {
 	}
 	if in.keyCode, err = in.compile(stageKey, p.src.Key, false); err != nil {
 		return nil, err
+	}
+	if p.src.Group != "" {
+		if in.groups, err = in.compile(stageGroup, p.src.Group, false); err != nil {
+			return nil, err
+		}
 	}
 	return in, nil
 }
@@ -75,6 +81,9 @@ func (in *instance) compile(field, src string, locate bool) (code *gojq.Code, er
 }
 
 func emptyHint(field string) string {
+	if field == stageGroup {
+		return "write the field of the record that names what it is kept in order with, such as .product"
+	}
 	if field == stageKey {
 		return "write the field of the record that names it, such as .external_id"
 	}
@@ -302,16 +311,22 @@ func (e *evaluation) record(m map[string]any) error {
 	if err := e.run.produce(len(body)); err != nil {
 		return e.failure(stageMap, err)
 	}
-	key, err := e.key(m)
+	key, err := e.name(stageKey, e.keyCode, m)
 	if err != nil {
 		return err
 	}
+	group := ""
+	if e.groups != nil {
+		if group, err = e.name(stageGroup, e.groups, m); err != nil {
+			return err
+		}
+	}
 	i, ok := e.find(key)
 	if !ok {
-		e.pairs = append(e.pairs, Pair{Key: key, Body: body, Refs: refs})
+		e.pairs = append(e.pairs, Pair{Key: key, Group: group, Body: body, Refs: refs})
 		return nil
 	}
-	if !bytes.Equal(e.pairs[i].Body, body) {
+	if !bytes.Equal(e.pairs[i].Body, body) || e.pairs[i].Group != group {
 		return &Error{Stage: stageKey, Msg: fmt.Sprintf("outputs %d and %d of the event have one key but differ", i+1, len(e.pairs)+1),
 			Hint: "make the key tell them apart"}
 	}
@@ -337,40 +352,40 @@ func (e *evaluation) find(key string) (int, bool) {
 	return i, ok
 }
 
-// key runs the key expression on a record.
-func (e *evaluation) key(m map[string]any) (string, error) {
-	var keys []any
-	err := e.each(stageKey, e.keyCode, m, func(v any) error {
-		if keys = append(keys, v); len(keys) > 1 {
-			return &Error{Stage: stageKey, Msg: "gave more than one value", Hint: "use first(…) or join the parts into one string"}
+// name runs the expression that names a record, or its group, on the record.
+func (e *evaluation) name(stage string, code *gojq.Code, m map[string]any) (string, error) {
+	var names []any
+	err := e.each(stage, code, m, func(v any) error {
+		if names = append(names, v); len(names) > 1 {
+			return &Error{Stage: stage, Msg: "gave more than one value", Hint: "use first(…) or join the parts into one string"}
 		}
 		return nil
 	})
 	if err != nil {
 		return "", err
 	}
-	if len(keys) == 0 {
-		return "", &Error{Stage: stageKey, Msg: "gave no value, and every record needs a key"}
+	if len(names) == 0 {
+		return "", &Error{Stage: stage, Msg: "gave no value, and every record needs a " + stage}
 	}
-	text, err := keyText(keys[0])
+	text, err := keyText(names[0])
 	if err == nil {
 		text, err = NormalizeKey(text)
 	}
 	if err != nil {
-		return "", &Error{Stage: stageKey, Msg: strings.TrimPrefix(err.Error(), "key "), Hint: keyHint(keys[0])}
+		return "", &Error{Stage: stage, Msg: strings.TrimPrefix(err.Error(), "key "), Hint: keyHint(stage, names[0])}
 	}
 	if e.replaced && strings.ContainsRune(text, '\uFFFD') {
-		return "", &Error{Stage: stageKey, Msg: "holds a character that is broken in the event, so it may not be the record's own"}
+		return "", &Error{Stage: stage, Msg: "holds a character that is broken in the event, so it may not be the record's own"}
 	}
 	return strings.Clone(text), nil // not a part of the body, which would stay in memory with it
 }
 
-func keyHint(v any) string {
+func keyHint(stage string, v any) string {
 	if v == nil {
-		return "the key expression runs on the record; the event is $event"
+		return "the " + stage + " expression runs on the record; the event is $event"
 	}
 	if _, ok := v.(map[string]any); ok {
-		return "join the parts of a key, such as \"\\(.a)-\\(.b)\""
+		return "join the parts of a " + stage + ", such as \"\\(.a)-\\(.b)\""
 	}
 	return ""
 }

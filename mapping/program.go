@@ -16,6 +16,9 @@ type Source struct {
 	// Key is the jq expression that runs on each record and gives its key,
 	// exactly one string or number. $event is the event body.
 	Key string
+	// Group, where it is not "", is a jq expression that runs on each record as Key
+	// does, and gives what the record is kept in order with.
+	Group string
 	// Now, if set, allows the function now and is its clock. Without it a
 	// mapping has no clock, so that it gives the same record at each run.
 	Now func() time.Time
@@ -52,6 +55,8 @@ type Meta struct {
 type Pair struct {
 	// Key is in the form of NormalizeKey.
 	Key string
+	// Group is what Source.Group gave, in the form of NormalizeKey; "" without one.
+	Group string
 	// Body is canonical JSON: members sorted, digits kept, no HTML escaping,
 	// references as placeholders (see ResolveRefs). Equal records have equal
 	// bytes.
@@ -74,7 +79,7 @@ type Program struct {
 // events are mapped at once.
 const maxIdle = 64
 
-// Compile checks and compiles both programs. The error is a *CompileError.
+// Compile checks and compiles the programs. The error is a *CompileError.
 func Compile(src Source) (*Program, error) {
 	if src.Timeout <= 0 {
 		src.Timeout = DefaultTimeout

@@ -18,6 +18,7 @@ type rowJSON struct {
 	Client     string     `json:"client"`
 	Entity     string     `json:"entity"`
 	SourceID   string     `json:"source_id,omitempty"`
+	Group      string     `json:"group,omitempty"`
 	State      string     `json:"state"`
 	Reason     string     `json:"reason,omitempty"`
 	Class      string     `json:"class,omitempty"`
@@ -46,8 +47,11 @@ func (a *app) row(r *jobs.Row, running bool) rowJSON {
 		Generation: r.Generation, Applied: r.AppliedGeneration, Attempt: r.Attempt, Tries: r.Tries, Gone: r.Gone,
 		Version: r.Desired.Version, Observed: at(r.Desired.Observed), ChangedAt: at(r.ChangedAt), OpenSince: at(r.OpenSince),
 		DueAt: at(r.DueAt), LastAt: at(r.LastAt), AppliedAt: at(r.AppliedAt), Unresolved: at(r.UnresolvedAt)}
-	if r.State != jobs.Ready {
+	if r.State != jobs.Ready || r.Reason == jobs.ReasonBehind {
 		o.DueAt = nil
+	}
+	if o.Group = r.Group; r.Reason == jobs.ReasonLate && r.Group == "" {
+		o.Group = r.WaitKey
 	}
 	if r.WaitEntity != "" {
 		o.WaitsFor = r.WaitEntity + " " + r.WaitKey
@@ -140,6 +144,9 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 	}
 	for _, n := range d.Contenders {
 		d.Claimants = append(d.Claimants, n.SourceID)
+	}
+	if d.Ahead, err = j.Ahead(ctx, &d.Row, d.Flow); err != nil {
+		return d, exit(exitJournal, err)
 	}
 	if d.Await, err = j.Awaited(ctx, d.Row, flows(c)); err != nil {
 		return d, exit(exitJournal, err)

@@ -90,7 +90,7 @@ func checkFilter(f jobs.Filter) error {
 func reasons() []jobs.Reason {
 	return []jobs.Reason{jobs.ReasonRetry, jobs.ReasonThrottled, jobs.ReasonAuth, jobs.ReasonUnresolved, jobs.ReasonWaiting,
 		jobs.ReasonRefresh, jobs.ReasonMapping, jobs.ReasonRenamed, jobs.ReasonSuperseded, jobs.ReasonDiscarded,
-		jobs.ReasonIgnored, jobs.ReasonFailed, jobs.ReasonExpired}
+		jobs.ReasonIgnored, jobs.ReasonFailed, jobs.ReasonExpired, jobs.ReasonBehind, jobs.ReasonLate, jobs.ReasonRefused}
 }
 
 func words[T ~string](of []T) string {

@@ -87,6 +87,7 @@ func (s *showJSON) print(w io.Writer, body bool) error {
 	line("record", s.Entity+" of client "+s.Client)
 	line("link", s.Link)
 	line("source record", s.SourceID)
+	line("group", s.Group)
 	line("also claimed by", strings.Join(s.Claims, ", "))
 	line("generation", fmt.Sprintf("%d desired, %d applied", s.Generation, s.Applied))
 	line("desired state", s.desired())

@@ -89,6 +89,7 @@ func seeded(now time.Time) []jobs.Row {
 //	quiet      one job that is done
 //	paused     both clients paused, one of them suspended
 //	throttled  one client paused by its quota
+//	order      the jobs of a flow with order: every, instead of one in each place
 //	circle     two jobs that wait for each other, and one behind them
 //	hands      keys that other source records claim, records asked of their source,
 //	           and a done job whose newer state is dead
@@ -96,7 +97,7 @@ func seeded(now time.Time) []jobs.Row {
 //	bound      what ties the records of the flows of syncd.yaml
 func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
-		ts.Fatalf("usage: seed FILE [many|quiet] [paused|throttled] [doubt] [bound]")
+		ts.Fatalf("usage: seed FILE [many|quiet|order] [paused|throttled] [doubt] [bound]")
 	}
 	ts.Check(seed(ts.MkAbs(args[0]), args[1:]))
 	if slices.Contains(args, "bound") {
@@ -120,6 +121,8 @@ func seed(path string, what []string) error {
 		switch {
 		case has("many"):
 			errs = append(errs, seedDone(ctx, tx, now, 25))
+		case has("order"):
+			errs = append(errs, tx.PutRows(ctx, seededOrder(now)))
 		case has("quiet"):
 			errs = append(errs, seedDone(ctx, tx, now, 1))
 		default:
@@ -212,7 +215,7 @@ func seedHands(ctx context.Context, tx jobs.Tx, now time.Time) error {
 // TestSeedHasEveryReason keeps the scripts' jobs complete when a reason is added.
 func TestSeedHasEveryReason(t *testing.T) {
 	have := map[jobs.Reason]bool{}
-	for _, r := range seeded(time.Now()) {
+	for _, r := range append(seeded(time.Now()), seededOrder(time.Now())...) {
 		have[r.Reason] = true
 	}
 	for _, r := range reasons() {

@@ -64,6 +64,9 @@ type flowStatus struct {
 	DeadBy     map[string]int64 `json:"dead_by_class,omitempty"`
 	Changed    []changeJSON     `json:"changed,omitempty"`
 	Accept     string           `json:"accept_change,omitempty"`
+	// GroupsHeldUp counts the groups of which the first are in HeldUp.
+	GroupsHeldUp int      `json:"groups_held_up,omitempty"`
+	HeldUp       []heldUp `json:"held_up,omitempty"`
 }
 
 // changeJSON is one thing in which a flow is not as its records were made.
@@ -140,6 +143,9 @@ func (a *app) status(ctx context.Context) error {
 	}
 	s.tell(c, ps, strays(c, o.Counts))
 	if err := s.circles(ctx, j, flows(c)); err != nil {
+		return exit(exitJournal, err)
+	}
+	if err := s.heldUp(ctx, j, flows(c)); err != nil {
 		return exit(exitJournal, err)
 	}
 	s.Journal = j.Describe()
@@ -382,6 +388,11 @@ func (s *statusJSON) print(w io.Writer) error {
 	for _, c := range s.Clients {
 		if text := c.Paused.suspended(s.At); text != "" {
 			fmt.Fprintf(w, "\nsuspended: client %s: %s\n", clean(c.Client), text)
+		}
+	}
+	for i := range s.Flows {
+		for _, text := range s.Flows[i].heldUpLines() {
+			fmt.Fprintf(w, "\n%s\n", clean(text))
 		}
 	}
 	for _, c := range s.Circles {

@@ -16,3 +16,7 @@ func TestTheJournalKeepsItsRules(t *testing.T) {
 func TestRandomHistoriesKeepThePromisesOfAJobsLife(t *testing.T) {
 	conformance.Histories(t, func(t *testing.T, now func() time.Time) jobs.Engine { return opened(t, memory.Options{Now: now}) })
 }
+
+func TestRandomHistoriesOfEventsKeepTheirOrder(t *testing.T) {
+	conformance.EventHistories(t, func(t *testing.T, now func() time.Time) jobs.Engine { return opened(t, memory.Options{Now: now}) })
+}

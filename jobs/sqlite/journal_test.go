@@ -20,3 +20,9 @@ func TestRandomHistoriesKeepThePromisesOfAJobsLife(t *testing.T) {
 		return opened(t, place(t), sqlite.Options{Exclusive: true, Now: now})
 	})
 }
+
+func TestRandomHistoriesOfEventsKeepTheirOrder(t *testing.T) {
+	conformance.EventHistories(t, func(t *testing.T, now func() time.Time) jobs.Engine {
+		return opened(t, place(t), sqlite.Options{Exclusive: true, Now: now})
+	})
+}
