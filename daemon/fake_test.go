@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ import (
 	"syncd/internal/faketarget"
 	"syncd/internal/field"
 	"syncd/jobs"
-	"syncd/jobs/sqlite"
+	"syncd/jobs/memory"
 	"syncd/mapping"
 	"syncd/ratelimit"
 )
@@ -111,6 +110,11 @@ func (s *settings) Entity(name string) (connectors.Entity, error) {
 func (*settings) Check(context.Context, []string, []string) []connectors.Finding { return nil }
 func (*settings) Close() error                                                   { return nil }
 
+// sole is a journal in memory that one daemon has.
+type sole struct{ *memory.Engine }
+
+func (sole) Alone() bool { return true }
+
 // soleEngine is a journal that one daemon has.
 type soleEngine interface {
 	jobs.Engine
@@ -143,13 +147,8 @@ func inWorld(t *testing.T, prove func(w *world)) {
 		now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 		w.orders = faketarget.New(faketarget.Options{Name: "order", Unique: true, SettleTime: time.Minute}, now)
 		w.parties = faketarget.New(faketarget.Options{Name: "party", Unique: true, SettleTime: time.Minute}, now)
-		e, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "j.db"), sqlite.Options{Exclusive: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
-		w.engine = e
-		w.journal = jobs.New(e, jobs.Options{Owner: "first"})
+		w.engine = sole{memory.Open(memory.Options{Now: now})}
+		w.journal = jobs.New(w.engine, jobs.Options{Owner: "first"})
 		w.plan = &Plan{
 			Clients: map[string]*ClientPlan{
 				"shop": {Name: "shop", Settings: &settings{shop: w.shop}, Concurrency: 2, Timeout: 10 * time.Second, Breaker: quiet},
