@@ -158,7 +158,7 @@ func (p *poller) take(ctx context.Context, fs jobs.FlowState, got pulled) error 
 			return nil
 		}
 	}
-	err := p.admitPage(ctx, got)
+	err := p.admitPage(ctx, fs.Epoch, got)
 	if err == nil && stays {
 		p.repeat.admitted(digest, got.page.Observed)
 	}
@@ -172,7 +172,7 @@ const slice = 1000
 // admitPage maps a page and admits it, slice by slice. The cursor moves with the
 // last one: whatever ends the daemon before, the page is read once more, and what
 // it had admitted changes nothing.
-func (p *poller) admitPage(ctx context.Context, got pulled) error {
+func (p *poller) admitPage(ctx context.Context, epoch int64, got pulled) error {
 	crash.At("page.read")
 	m, begun, err := p.d.beginPage(ctx, p.flow, got.page, got.from, p.begun)
 	p.begun = begun
@@ -183,7 +183,7 @@ func (p *poller) admitPage(ctx context.Context, got pulled) error {
 	for rest := got.page.Events; ; {
 		part := rest[:min(len(rest), p.d.slice)]
 		rest = rest[len(part):]
-		ad := jobs.Admission{Flow: &p.flow.Flow, Part: len(rest) > 0, Move: len(rest) == 0, From: got.from, Next: got.page.Next}
+		ad := jobs.Admission{Flow: &p.flow.Flow, Part: len(rest) > 0, Move: len(rest) == 0, From: got.from, Next: got.page.Next, Epoch: epoch}
 		if ad.Items, err = m.take(ctx, part); err != nil {
 			return err
 		}

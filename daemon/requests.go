@@ -68,7 +68,9 @@ func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, repeats map[s
 	}
 	page := connectors.Page{Events: []connectors.Event{ev}, Observed: observed, ServerTime: ev.ServerTime}
 	it := d.mapEvent(ctx, f, page, ev)
-	it.Refresh = true
+	// An errand over all records asks for none by its key, and what has not changed by
+	// it is not written again.
+	it.Refresh = r.Kind == jobs.Refresh || r.Key != ""
 	items := []jobs.Item{it}
 	sum, err := d.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: items, Requests: []int64{r.ID}})
 	if err != nil {

@@ -152,7 +152,7 @@ func TestEventThatEndsTheDaemonInALaterSliceIsFound(t *testing.T) {
 			func() {
 				defer func() { _ = recover() }()
 				p := newPoller(d, nil, w.plan.Flows["orders"], nil, func(string) {}) // of a new process
-				done = p.admitPage(context.Background(), pulled{page: page}) == nil
+				done = p.admitPage(context.Background(), 0, pulled{page: page}) == nil
 			}()
 		}
 		if lives > 2*deaths+1 {

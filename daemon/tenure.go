@@ -66,6 +66,7 @@ func (d *Daemon) prepare(ctx context.Context, r *run, h *jobs.Hold) (*tenure, er
 	}
 	if h.Shard == 0 {
 		t.read(soft, hard, r)
+		t.runs = append(t.runs, func() { d.errands(soft, t.client, r.plan) })
 	}
 	return t, nil
 }

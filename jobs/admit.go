@@ -69,7 +69,10 @@ type Admission struct {
 	// Move says that the cursor goes from From to Next with these items.
 	Move       bool
 	From, Next json.RawMessage
-	Items      []Item
+	// Epoch is FlowState.Epoch as it was when From was read; with Part and Move it must
+	// still be so.
+	Epoch int64
+	Items []Item
 	// Requests are answered by these items and are removed with them.
 	Requests []int64
 }
@@ -106,7 +109,7 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		if err != nil {
 			return err
 		}
-		if (ad.Move || ad.Part) && !cursorsEqual(fs.Cursor, ad.From) {
+		if (ad.Move || ad.Part) && (!cursorsEqual(fs.Cursor, ad.From) || fs.Epoch != ad.Epoch) {
 			return ErrCursorMoved
 		}
 		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(),

@@ -1,6 +1,9 @@
 package jobs
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Remap has rows mapped again as their flow maps now: each one's source record is
 // read again, and what it maps to is written whatever was written before. It works
@@ -38,4 +41,68 @@ func (j *Journal) remap(ctx context.Context, tx Tx, rows []Row, flows map[string
 // mapped again, and what can be done instead.
 func NoRemap(f *Flow) string {
 	return "its source cannot be asked for one record; syncd source-reset " + f.Name + " has the stream read anew"
+}
+
+// remapWindow is how many source records an errand asks for at a time: the client
+// has its polls to do beside it.
+const remapWindow = 100
+
+// CountSources counts the source records that the journal knows of a flow.
+func (j *Journal) CountSources(ctx context.Context, flow string) (n int64, err error) {
+	for after, over := "", false; !over; {
+		err = j.engine.View(ctx, func(tx Tx) error {
+			srcs, err := tx.ListSources(ctx, flow, after, countStep)
+			n += int64(len(srcs))
+			if over = len(srcs) < countStep; !over {
+				after = srcs[len(srcs)-1].ID
+			}
+			return err
+		})
+		if err != nil {
+			return 0, wrap(err, "count the source records of flow %s", flow)
+		}
+	}
+	return n, nil
+}
+
+// remapStep asks for the next source records of a flow, each once whatever it maps
+// to, as long as not too many are asked for and not answered. Run.After.Key is the
+// last one that was asked for.
+func (j *Journal) remapStep(ctx context.Context, tx Tx, r *Run, f *Flow) (time.Duration, error) {
+	if !f.CanRefresh {
+		r.end(j.Now(), "nothing was read: %s", NoRemap(f))
+		return 0, nil
+	}
+	// One that could not be read is asked for later and holds up none behind it.
+	rs, err := tx.Requests(ctx, f.SourceClient, j.Now().Add(time.Minute), 10*remapWindow)
+	if err != nil {
+		return 0, err
+	}
+	waiting := 0
+	for i := range rs {
+		if rs[i].Kind == Remap && rs[i].Flow == f.Name {
+			waiting++
+		}
+	}
+	room := remapWindow - waiting
+	if room <= 0 {
+		return time.Second, nil
+	}
+	srcs, err := tx.ListSources(ctx, f.Name, r.After.Key, room)
+	if err != nil {
+		return 0, err
+	}
+	var asks []Request
+	for i := range srcs {
+		r.After = RowID{f.Name, srcs[i].ID}
+		r.Done++
+		if !srcs[i].Gone {
+			asks = append(asks, Request{Client: f.SourceClient, Flow: f.Name, SourceID: srcs[i].ID, Kind: Remap, At: j.Now(), DueAt: j.Now()})
+		}
+	}
+	if len(srcs) < room && waiting == 0 && len(asks) == 0 {
+		r.end(j.Now(), "%d source records were read again", r.Done)
+		return 0, nil
+	}
+	return time.Second, tx.AddRequests(ctx, asks)
 }

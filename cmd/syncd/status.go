@@ -31,6 +31,7 @@ type statusJSON struct {
 	Daemons  []daemonStatus `json:"daemons"`
 	Totals   totals         `json:"totals"`
 	Circles  [][]string     `json:"circles,omitempty"`
+	Runs     []runJSON      `json:"runs,omitempty"`
 	Warnings []string       `json:"warnings"`
 }
 
@@ -146,6 +147,9 @@ func (a *app) status(ctx context.Context) error {
 		return exit(exitJournal, err)
 	}
 	if err := s.heldUp(ctx, j, flows(c)); err != nil {
+		return exit(exitJournal, err)
+	}
+	if err := s.errands(ctx, j); err != nil {
 		return exit(exitJournal, err)
 	}
 	s.Journal = j.Describe()
@@ -373,6 +377,12 @@ func (s *statusJSON) print(w io.Writer) error {
 	}
 	if err := tw.Flush(); err != nil {
 		return err
+	}
+	if len(s.Runs) > 0 {
+		fmt.Fprintln(w)
+		if err := printRuns(w, s.Runs); err != nil {
+			return err
+		}
 	}
 	for _, f := range s.Flows {
 		if f.Failing != nil {

@@ -1,0 +1,307 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+// begin begins an errand and returns its number.
+func (b *bench) begin(r jobs.Run) int64 {
+	b.Helper()
+	run, fresh, err := b.journal.StartRun(context.Background(), r)
+	if err != nil || !fresh {
+		b.Fatalf("begin an errand: %+v, %v, %v", run, fresh, err)
+	}
+	return run.ID
+}
+
+func (b *bench) step(id int64) jobs.Stepped {
+	b.Helper()
+	st, err := b.journal.StepRun(context.Background(), id, b.flows)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return st
+}
+
+// redeliver redelivers the flow since a time and returns the errand as it ended.
+func (b *bench) redeliver(since time.Time) jobs.Run {
+	b.Helper()
+	n, err := b.journal.CountRedeliver(context.Background(), b.flow, since)
+	if err != nil {
+		b.Fatal(err)
+	}
+	id := b.begin(jobs.NewRedelivery(b.flow, since, n.Rows))
+	for range 20 {
+		if st := b.step(id); !st.Run.Open() {
+			is(b, "counted before and done", st.Run.Done, st.Run.Total)
+			return st.Run
+		}
+	}
+	b.Fatal("the errand does not end")
+	return jobs.Run{}
+}
+
+// errandRules are what errands do.
+var errandRules = []rule{
+	{"a redelivery writes once more what was written since the backup, and nothing older", func(b *bench) {
+		b.admit(b.ev("1", 10, "OLD", "one"), b.ev("2", 10, "BOTH", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+		}
+		b.pass(time.Hour)
+		backup := b.at
+		b.pass(time.Hour)
+		b.admit(b.ev("2", 11, "BOTH", "two"), b.ev("3", 11, "NEW", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+		}
+		epoch := b.row("NEW").KeyEpoch
+		b.pass(time.Hour)
+		run := b.redeliver(backup)
+		is(b, "records", run.Done, int64(2))
+		is(b, "old", b.row("OLD").State, jobs.Done)
+		is(b, "link of before", b.link("BOTH"), `"BOTH"`)
+		is(b, "link of since", b.link("NEW"), "")
+		is(b, "key epoch", b.row("NEW").KeyEpoch, epoch+1)
+		js := b.claim()
+		is(b, "claimed", len(js), 2)
+		for _, jb := range js {
+			if len(jb.AppliedHash) > 0 {
+				b.Errorf("%s could be skipped by its hash", jb.Key)
+			}
+			is(b, jb.Key+" had a link", jb.Link != "", jb.Key == "BOTH")
+			is(b, jb.Key+" stands", jb.Applied(), jb.Key == "BOTH")
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"again"`})
+		}
+		b.none()
+	}},
+	{"the same content read after a redelivery began is written all the same", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		b.redeliver(b.at)
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "A", "one"))
+		is(b, "key", b.one().Key, "A")
+	}},
+	{"a removal since the backup is done again, unless the flow leaves what is deleted", func(b *bench) {
+		for _, onDelete := range []string{"delete", "ignore"} {
+			b.write(onDelete, onDelete)
+			b.flow.OnDelete, b.flow.CanFind = onDelete, true
+			b.admit(b.ev("1", 10, "A", "one"))
+			b.apply()
+			b.pass(time.Hour)
+			gone := b.ev("1", 11)
+			gone.Gone = true
+			b.admit(gone)
+			for _, jb := range b.claim() {
+				b.settle(jb, applied)
+			}
+			b.redeliver(b.at.Add(-2 * time.Hour))
+			if onDelete == "ignore" {
+				b.none()
+				continue
+			}
+			is(b, "removed again", b.one().Gone, true)
+		}
+	}},
+	{"what is written at most once waits for a person after a redelivery", func(b *bench) {
+		b.flow.Strategy = connectors.AtMostOnce
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		b.pass(time.Hour)
+		run := b.redeliver(b.at.Add(-2 * time.Hour))
+		is(b, "message", run.Message, "1 records were seen to; 0 of them are read again before they are written, 1 wait for a person, 0 have to be seen to by hand")
+		b.want("A", jobs.Held, jobs.ReasonNone)
+		b.none()
+		row, refused, err := b.journal.Resolve(context.Background(), jobs.RowID{Flow: "orders", Key: "A"}, jobs.Verdict{By: "ann", Why: "not in the backup"}, b.flows)
+		if err != nil || refused != "" || row.State != jobs.Ready {
+			b.Fatalf("%+v, %s, %v", row, refused, err)
+		}
+		is(b, "sent again", b.one().Key, "A")
+	}},
+	{"a record that was done and whose content is not kept is read again first", func(b *bench) {
+		b.flow.CanRefresh = true
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		if err := b.engine.Update(context.Background(), func(tx jobs.Tx) error {
+			_, err := tx.DropBodies(context.Background(), []jobs.RowID{{Flow: "orders", Key: "A"}})
+			return err
+		}); err != nil {
+			b.Fatal(err)
+		}
+		b.redeliver(b.at)
+		b.want("A", jobs.Ready, jobs.ReasonRefresh)
+		b.none()
+		rs, err := b.journal.Requests(context.Background(), "shop", 10)
+		if err != nil || len(rs) != 1 || rs[0].SourceID != "1" {
+			b.Fatalf("%+v, %v", rs, err)
+		}
+	}},
+	{"a redelivery goes in steps and on where it was, also for the links that no row has", func(b *bench) {
+		ctx := context.Background()
+		const n = 1100
+		var items []jobs.Item
+		for i := range n {
+			k := fmt.Sprintf("K%04d", i)
+			items = append(items, b.ev(k, 10, k, "x"))
+		}
+		b.admit(items...)
+		for left := n; left > 0; {
+			for _, jb := range b.claim() {
+				b.settle(jb, applied)
+				left--
+			}
+		}
+		for _, k := range []jobs.EntityKey{{Entity: "order", Key: "elsewhere"}, {Entity: "other", Key: "x"}} {
+			if err := b.journal.PutLink(ctx, "erp", k, `1`); err != nil {
+				b.Fatal(err)
+			}
+		}
+		id := b.begin(jobs.NewRedelivery(b.flow, b.at, n))
+		var done []int64
+		for {
+			st := b.step(id)
+			done = append(done, st.Run.Done)
+			b.restart() // whoever does the next one is another daemon
+			if !st.Run.Open() {
+				break
+			}
+			b.journalStays(id)
+		}
+		if len(done) < 4 || done[0] != 500 || done[1] != 1000 || done[2] != n {
+			b.Fatalf("done %v", done)
+		}
+		ls, err := b.journal.Links(ctx, "erp", []jobs.EntityKey{{Entity: "order", Key: "elsewhere"}, {Entity: "other", Key: "x"}})
+		if err != nil || len(ls) != 1 {
+			b.Fatalf("links %v, %v", ls, err)
+		}
+	}},
+	{"one errand of a kind goes on for a flow, and can be stopped", func(b *bench) {
+		ctx := context.Background()
+		id := b.begin(jobs.Run{Kind: jobs.RunRemap, Flow: "orders", Client: "shop"})
+		again, fresh, err := b.journal.StartRun(ctx, jobs.Run{Kind: jobs.RunRemap, Flow: "orders", Client: "shop"})
+		if err != nil || fresh || again.ID != id {
+			b.Fatalf("%+v, %v, %v", again, fresh, err)
+		}
+		if run, ok, err := b.journal.StopRun(ctx, id, "stopped"); err != nil || !ok || run.Open() {
+			b.Fatalf("%+v, %v, %v", run, ok, err)
+		}
+		if _, ok, err := b.journal.StopRun(ctx, id, "stopped"); err != nil || ok {
+			b.Fatalf("stopped twice: %v, %v", ok, err)
+		}
+		b.flow.CanRefresh = true
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.step(id)
+		if rs, err := b.journal.Requests(ctx, "shop", 10); err != nil || len(rs) != 0 {
+			b.Fatalf("a stopped errand asks: %+v, %v", rs, err)
+		}
+	}},
+	{"a flow is mapped again a window at a time, each source record once", func(b *bench) {
+		ctx := context.Background()
+		b.flow.CanRefresh = true
+		const n = 230
+		var items []jobs.Item
+		for i := range n {
+			id := fmt.Sprintf("S%04d", i)
+			items = append(items, b.ev(id, 10, id+"a", "x", id+"b", "x"))
+		}
+		b.admit(items...)
+		gone := b.ev("S0001", 11)
+		gone.Gone = true
+		b.admit(gone)
+		total, err := b.journal.CountSources(ctx, "orders")
+		if err != nil || total != n {
+			b.Fatalf("counted %d, %v", total, err)
+		}
+		id := b.begin(jobs.Run{Kind: jobs.RunRemap, Flow: "orders", Client: "shop", Total: total})
+		asked := map[string]int{}
+		for range 20 {
+			st := b.step(id)
+			rs, err := b.journal.Requests(ctx, "shop", 1000)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(rs) > 100 {
+				b.Fatalf("%d are asked for at a time", len(rs))
+			}
+			if !st.Run.Open() {
+				is(b, "done", st.Run.Done, int64(n))
+				is(b, "asked", len(asked), n-1)
+				return
+			}
+			is(b, "asked once more", b.step(id).Run.Open(), true)
+			for i, r := range rs {
+				asked[r.SourceID]++
+				is(b, "times asked", asked[r.SourceID], 1)
+				is(b, "kind", r.Kind, jobs.Remap)
+				if i == 0 {
+					// One that the source cannot give holds up none of the others.
+					if err := b.journal.PostponeRequest(ctx, r.ID, 10*time.Hour); err != nil {
+						b.Fatal(err)
+					}
+					continue
+				}
+				if err := b.journal.DropRequest(ctx, r.ID); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.Fatal("it does not end")
+	}},
+	{"a source that cannot be asked for one record is not mapped again, and that is said", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		st := b.step(b.begin(jobs.Run{Kind: jobs.RunRemap, Flow: "orders", Client: "shop", Total: 1}))
+		is(b, "message", st.Run.Message, "nothing was read: "+jobs.NoRemap(b.flow))
+	}},
+	{"after a reset of the source lower versions are newer, and what was read before is not admitted", func(b *bench) {
+		ctx := context.Background()
+		page := func(epoch int64, from, next string, items ...jobs.Item) error {
+			var f, n json.RawMessage
+			if from != "" {
+				f = json.RawMessage(from)
+			}
+			if next != "" {
+				n = json.RawMessage(next)
+			}
+			_, err := b.journal.Admit(ctx, jobs.Admission{Flow: b.flow, Move: true, From: f, Next: n, Epoch: epoch, Items: items})
+			return err
+		}
+		if err := page(0, "", `1`, b.ev("1", 50, "A", "before")); err != nil {
+			b.Fatal(err)
+		}
+		b.apply()
+		b.pass(time.Second)
+		is(b, "older", b.admit(b.ev("1", 40, "A", "restored")).Older, 1)
+		s, err := b.journal.SourceReset(ctx, "orders")
+		if err != nil || s.Epoch != 1 || s.Cursor != nil {
+			b.Fatalf("%+v, %v", s, err)
+		}
+		if err := page(0, `1`, `2`, b.ev("1", 51, "A", "late")); !errors.Is(err, jobs.ErrCursorMoved) {
+			b.Fatalf("a page behind the old cursor: %v", err)
+		}
+		if err := page(0, "", `1`, b.ev("1", 51, "A", "late")); !errors.Is(err, jobs.ErrCursorMoved) {
+			b.Fatalf("a page from the start, pulled before: %v", err)
+		}
+		if err := page(1, "", `1`, b.ev("1", 40, "A", "restored")); err != nil {
+			b.Fatal(err)
+		}
+		b.body("A", "restored")
+		is(b, "written", b.apply().Desired.Version, int64(40))
+	}},
+}
+
+// journalStays shows that an errand that goes on is told by the journal.
+func (b *bench) journalStays(id int64) {
+	b.Helper()
+	rs, err := b.journal.Runs(context.Background(), true, 10)
+	if err != nil || len(rs) != 1 || rs[0].ID != id {
+		b.Fatalf("open errands %+v, %v", rs, err)
+	}
+}

@@ -1,0 +1,121 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The kinds of errands.
+const (
+	// RunRemap has all records of a flow read again and mapped as the flow maps now.
+	RunRemap = "remap"
+	// RunRedeliver has the records of a flow written again that were written since a
+	// time, because their target was restored from a backup of before it.
+	RunRedeliver = "redeliver"
+)
+
+// mostRuns bounds the errands that are looked at for one that is open.
+const mostRuns = 1000
+
+// Open reports whether an errand goes on.
+func (r Run) Open() bool { return r.EndedAt.IsZero() }
+
+// StartRun begins an errand, unless one of its kind goes on for its flow already:
+// then that one is returned, and fresh is false.
+func (j *Journal) StartRun(ctx context.Context, r Run) (run Run, fresh bool, err error) {
+	err = j.engine.Update(ctx, func(tx Tx) error {
+		open, err := tx.Runs(ctx, true, mostRuns)
+		if err != nil {
+			return err
+		}
+		for _, o := range open {
+			if o.Kind == r.Kind && o.Flow == r.Flow {
+				run, fresh = o, false
+				return nil
+			}
+		}
+		run, fresh = r, true
+		run.At = j.Now()
+		run.ID, err = tx.AddRun(ctx, run)
+		return err
+	})
+	return run, fresh, wrap(err, "begin to %s flow %s", r.Kind, r.Flow)
+}
+
+// StopRun ends an errand before its time. What is behind it stays done. ok is false
+// when there is none of that number that goes on.
+func (j *Journal) StopRun(ctx context.Context, id int64, why string) (run Run, ok bool, err error) {
+	err = j.engine.Update(ctx, func(tx Tx) error {
+		ok = false
+		open, err := tx.Runs(ctx, true, mostRuns)
+		if err != nil {
+			return err
+		}
+		for _, o := range open {
+			if o.ID == id {
+				run, ok = o, true
+				run.EndedAt, run.Message = j.Now(), clip(why)
+				return tx.PutRun(ctx, run)
+			}
+		}
+		return nil
+	})
+	return run, ok, wrap(err, "stop errand %d", id)
+}
+
+// Runs returns errands, newest first, at most limit; with open only those that go on.
+func (j *Journal) Runs(ctx context.Context, open bool, limit int) (rs []Run, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		rs, err = tx.Runs(ctx, open, limit)
+		return err
+	})
+	return rs, wrap(err, "read the errands")
+}
+
+// Stepped is what one step of an errand came to.
+type Stepped struct {
+	Run Run
+	// Wait is how long the next step has to wait for; 0 when it can follow at once.
+	Wait time.Duration
+}
+
+// StepRun does the next small part of an errand and stores how far it has come, in
+// one transaction. Several daemons and commands may do so at the same time. An
+// errand that has ended, or is of a flow that is not among flows, stays as it is.
+func (j *Journal) StepRun(ctx context.Context, id int64, flows map[string]*Flow) (st Stepped, err error) {
+	err = j.engine.Update(ctx, func(tx Tx) error {
+		st = Stepped{Wait: time.Minute}
+		open, err := tx.Runs(ctx, true, mostRuns) // held until the end, so steps follow one another
+		if err != nil {
+			return err
+		}
+		for _, o := range open {
+			if o.ID == id {
+				st.Run = o
+			}
+		}
+		f := flows[st.Run.Flow]
+		if st.Run.ID == 0 || f == nil {
+			return nil
+		}
+		switch st.Run.Kind {
+		case RunRemap:
+			st.Wait, err = j.remapStep(ctx, tx, &st.Run, f)
+		case RunRedeliver:
+			st.Wait, err = j.redeliverStep(ctx, tx, &st.Run, f)
+		default:
+			return fmt.Errorf("errand %d is of a kind that is not known here: %s", id, st.Run.Kind)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.PutRun(ctx, st.Run)
+	})
+	return st, wrap(err, "go on with errand %d", id)
+}
+
+// end ends an errand that has done its work.
+func (r *Run) end(now time.Time, format string, args ...any) {
+	r.EndedAt, r.Message = now, clip(fmt.Sprintf(format, args...))
+}

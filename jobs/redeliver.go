@@ -1,0 +1,289 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"syncd/connectors"
+)
+
+// redelivery are the settings of an errand that redelivers.
+type redelivery struct {
+	// Since is the time of the backup that the target was restored from.
+	Since time.Time `json:"since"`
+	// Links is the last link that was looked at, once the rows are done.
+	Links *EntityKey `json:"links,omitempty"`
+	// Held counts the rows that wait for a person, Asked those that are read again first.
+	Held  int64 `json:"held"`
+	Asked int64 `json:"asked"`
+}
+
+// Affected is how many records of a flow a redelivery is about.
+type Affected struct {
+	// Rows were written, or may have been, since the time; of them Held are those of a
+	// flow that writes at most once, for a person to look at.
+	Rows, Held int64
+	// Links were first seen since then.
+	Links int64
+}
+
+// CountRedeliver counts what a redelivery of a flow since a time would be about.
+func (j *Journal) CountRedeliver(ctx context.Context, f *Flow, since time.Time) (n Affected, err error) {
+	var after RowID
+	for over := false; !over; {
+		err = j.engine.View(ctx, func(tx Tx) error {
+			rows, err := tx.List(ctx, Filter{Flow: f.Name, After: after, Limit: countStep})
+			for i := range rows {
+				after = rows[i].RowID
+				if rows[i].writtenSince(since) {
+					n.Rows++
+				}
+			}
+			over = len(rows) < countStep
+			return err
+		})
+		if err != nil {
+			return n, wrap(err, "count what was written of flow %s since %s", f.Name, stampText(since))
+		}
+	}
+	if f.Strategy == connectors.AtMostOnce {
+		n.Held = n.Rows
+	}
+	at := EntityKey{Entity: f.Entity}
+	for over := false; !over; {
+		err = j.engine.View(ctx, func(tx Tx) error {
+			ls, err := tx.ListLinks(ctx, f.Client, at, countStep)
+			over = len(ls) < countStep
+			for _, l := range ls {
+				if l.Entity != f.Entity {
+					over = true
+					break
+				}
+				at = l.EntityKey
+				if !l.SeenAt.Before(since) {
+					n.Links++
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return n, wrap(err, "count the links of client %s since %s", f.Client, stampText(since))
+		}
+	}
+	return n, nil
+}
+
+// writtenSince reports whether a write of the row was confirmed, or may have been
+// done, at a time or later.
+func (r *Row) writtenSince(t time.Time) bool {
+	return !r.AppliedAt.IsZero() && !r.AppliedAt.Before(t) || r.Unresolved() && !r.UnresolvedAt.Before(t)
+}
+
+// NewRedelivery is the errand of redelivering a flow since a time.
+func NewRedelivery(f *Flow, since time.Time, total int64) Run {
+	s, _ := json.Marshal(redelivery{Since: micro(since)}) // times always have a JSON form
+	return Run{Kind: RunRedeliver, Flow: f.Name, Client: f.Client, Settings: s, Total: total}
+}
+
+// redeliverStep voids what was known of the next rows, and then of the next links
+// that no row of the flow stands for.
+func (j *Journal) redeliverStep(ctx context.Context, tx Tx, r *Run, f *Flow) (time.Duration, error) {
+	var s redelivery
+	if err := json.Unmarshal(r.Settings, &s); err != nil {
+		return 0, fmt.Errorf("read the settings of errand %d: %w", r.ID, err)
+	}
+	var err error
+	if s.Links == nil {
+		err = j.redeliverRows(ctx, tx, r, &s, f)
+	} else {
+		err = j.redeliverLinks(ctx, tx, r, &s, f)
+	}
+	if err != nil {
+		return 0, err
+	}
+	r.Settings, err = json.Marshal(s)
+	return 0, err
+}
+
+func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redelivery, f *Flow) error {
+	seen, err := tx.List(ctx, Filter{Flow: f.Name, After: r.After, Limit: countStep})
+	if err != nil {
+		return err
+	}
+	var ids []RowID
+	over := len(seen) < countStep
+	for i := range seen {
+		if len(ids) == bulkStep {
+			over = false
+			break
+		}
+		r.After = seen[i].RowID
+		if seen[i].writtenSince(s.Since) {
+			ids = append(ids, seen[i].RowID)
+		}
+	}
+	if over {
+		s.Links = &EntityKey{Entity: f.Entity}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := tx.Rows(ctx, ids, true)
+	if err != nil {
+		return err
+	}
+	keys := make([]EntityKey, 0, len(rows))
+	for i := range rows {
+		if rows[i].writtenSince(s.Since) {
+			keys = append(keys, rows[i].EntityKey())
+		}
+	}
+	ls, err := tx.Links(ctx, f.Client, keys)
+	if err != nil {
+		return err
+	}
+	v := &voiding{now: j.Now(), since: s.Since, f: f, void: map[EntityKey]bool{}}
+	var unlink []EntityKey
+	for _, l := range ls {
+		if !l.SeenAt.Before(s.Since) {
+			v.void[l.EntityKey] = true
+			unlink = append(unlink, l.EntityKey)
+		}
+	}
+	for i := range rows {
+		if !rows[i].writtenSince(s.Since) {
+			continue
+		}
+		r.Done++
+		if f.Strategy == connectors.IdempotencyKey {
+			if err := dropKeys(ctx, tx, &rows[i], f); err != nil {
+				return err
+			}
+		}
+		v.row(&rows[i])
+	}
+	s.Held += v.held
+	s.Asked += int64(len(v.asks))
+	r.Failed += v.failed
+	if err := tx.DeleteLinks(ctx, f.Client, unlink); err != nil {
+		return err
+	}
+	if err := tx.PatchRows(ctx, v.patches); err != nil {
+		return err
+	}
+	if err := tx.AddAttempts(ctx, v.history); err != nil {
+		return err
+	}
+	return tx.AddRequests(ctx, v.asks)
+}
+
+// voiding takes back what is known of rows in a target that was restored.
+type voiding struct {
+	now, since time.Time
+	f          *Flow
+	// void are the records whose links mean nothing any more.
+	void         map[EntityKey]bool
+	patches      []Row
+	history      []Attempt
+	asks         []Request
+	held, failed int64
+}
+
+// codeRestored is a redelivery in a row's history.
+const codeRestored = "restored"
+
+func (v *voiding) row(row *Row) {
+	what := "the target was restored to its state of " + stampText(v.since)
+	row.AppliedHash = nil
+	row.KeyEpoch++
+	if v.void[row.EntityKey()] {
+		row.AppliedGone = row.AppliedGeneration > 0 // it came after the backup
+	}
+	class := connectors.Transient
+	switch {
+	case row.State == Held:
+		what += "; it waited for a person before"
+	case v.f.Strategy == connectors.AtMostOnce && !row.Unresolved() && row.AppliedGeneration > 0 && !row.Gone:
+		// Nobody can be asked whether the backup has it.
+		v.held++
+		class = connectors.Unknown
+		what += "; only a person can find out whether it is there"
+		row.UnresolvedAt = row.AppliedAt
+		if row.State == Done {
+			row.OpenSince = v.now
+		}
+		row.State, row.Reason, row.DueAt = Held, ReasonNone, time.Time{}
+		row.LastClass, row.LastCode, row.LastMessage, row.LastAt = class, codeRestored, clip(what), v.now
+	case row.State == Done:
+		what += v.again(row)
+	default:
+		what += "; it is " + string(row.State) + " and stays so"
+	}
+	generation := row.Generation
+	if class == connectors.Unknown {
+		generation = row.AppliedGeneration // what a person is asked about
+	}
+	v.patches = append(v.patches, *row)
+	v.history = append(v.history, Attempt{RowID: row.RowID, Number: row.Attempt, Generation: generation, At: v.now,
+		Class: class, Code: codeRestored, Message: clip(what)})
+}
+
+// again opens a row that was done.
+func (v *voiding) again(row *Row) string {
+	switch {
+	case row.Reason == ReasonDiscarded || row.Reason == ReasonRenamed || row.Reason == ReasonSuperseded:
+		v.failed++
+		return "; it was given up, and is left alone"
+	case row.Gone && v.f.OnDelete == "ignore":
+		return "; it is not wanted there, and is left alone"
+	case row.Gone && !v.f.CanFind && v.f.Strategy != connectors.NaturalKey:
+		v.failed++
+		return "; if the record is there again, it has to be removed by hand: it cannot be looked for by its key"
+	case row.Gone:
+		row.AppliedGone = false
+		row.Generation++
+		row.reopen(v.f, v.now)
+		return "; it is removed again"
+	case len(row.Body) == 0 && (!v.f.CanRefresh || row.SourceID == ""):
+		v.failed++
+		return "; what it was is not kept any more, and its source cannot be asked for one record; it stays as it is"
+	case len(row.Body) == 0:
+		v.asks = append(v.asks, ask(row, v.f, Refresh, v.now))
+		row.OpenSince = v.now
+		row.State, row.Reason, row.DueAt = Ready, ReasonRefresh, v.now.Add(refreshEvery)
+		return "; it is read again and written once more"
+	}
+	row.Generation++
+	row.reopen(v.f, v.now)
+	return "; it is written once more"
+}
+
+// redeliverLinks voids the links that were found without a row of the flow.
+func (j *Journal) redeliverLinks(ctx context.Context, tx Tx, r *Run, s *redelivery, f *Flow) error {
+	ls, err := tx.ListLinks(ctx, f.Client, *s.Links, bulkStep)
+	if err != nil {
+		return err
+	}
+	over := len(ls) < bulkStep
+	var unlink []EntityKey
+	for _, l := range ls {
+		if l.Entity != f.Entity {
+			over = true
+			break
+		}
+		s.Links = &l.EntityKey
+		if !l.SeenAt.Before(s.Since) {
+			unlink = append(unlink, l.EntityKey)
+		}
+	}
+	if err := tx.DeleteLinks(ctx, f.Client, unlink); err != nil {
+		return err
+	}
+	if over {
+		r.end(j.Now(), "%d records were seen to; %d of them are read again before they are written, %d wait for a person, %d have to be seen to by hand",
+			r.Done, s.Asked, s.Held, r.Failed)
+	}
+	return nil
+}
