@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -423,6 +424,94 @@ func TestAChangeIsAcceptedByTheOnlyDaemonAlone(t *testing.T) {
 		}
 		old.stop()
 	})
+}
+
+// TestAFleetKeepsItsPromisesWhateverFails has daemons come, stop, die and be cut off
+// from their journal, between a shop that changes and an ERP that loses, delays and
+// doubles answers, and looks at the ERP when all failures have ended.
+func TestAFleetKeepsItsPromisesWhateverFails(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inFleet(t, func(f *fleet) { f.rough(rand.New(rand.NewPCG(seed, 3))) })
+		})
+	}
+}
+
+// rough plays one history.
+func (f *fleet) rough(r *rand.Rand) {
+	shards := 1 + r.IntN(3)
+	f.plan = func() *Plan { return f.planned(shards) }
+	faults := []faketarget.Kind{faketarget.NotSent, faketarget.LoseRequest, faketarget.LoseAnswer, faketarget.Late, faketarget.FailDone,
+		faketarget.FailUndone, faketarget.PanicBefore, faketarget.PanicAfter, faketarget.NoLink}
+	fr := rand.New(rand.NewPCG(r.Uint64(), 4))
+	f.orders.Plan(func(faketarget.Call) faketarget.Fault {
+		if fr.IntN(3) > 0 {
+			return faketarget.Fault{}
+		}
+		return faketarget.Fault{Kind: faults[fr.IntN(len(faults))], Delay: time.Duration(fr.IntN(55)) * time.Second, Code: fmt.Sprint("http_", fr.IntN(1000))}
+	})
+	var alive, dead []*member
+	begun := 0
+	start := func() {
+		begun++
+		alive = append(alive, f.start(fmt.Sprint("d", begun)))
+	}
+	start()
+	newest := map[string]string{}
+	for version := range int64(60) {
+		i := r.IntN(6)
+		key := fmt.Sprint("O-", i)
+		newest[key] = fmt.Sprintf(`{"key":%q,"n":%d}`, key, version)
+		f.shop.put(fmt.Sprint(i), version+1, newest[key])
+		f.pass(time.Duration(r.IntN(20000)) * time.Millisecond)
+		k := r.IntN(len(alive))
+		switch m := alive[k]; r.IntN(8) {
+		case 0:
+			m.kill()
+			dead = append(dead, m)
+			alive = slices.Delete(alive, k, k+1)
+		case 1:
+			m.end()
+			alive = slices.Delete(alive, k, k+1)
+		case 2: // longer than its lease
+			m.link.cut.Store(true)
+			f.pass(time.Duration(r.IntN(60)) * time.Second)
+			m.link.cut.Store(false)
+		case 3:
+			m.reload <- Reload{Plan: m.own(f.plan())}
+		}
+		for len(alive) == 0 || len(alive) < 3 && r.IntN(3) == 0 {
+			start()
+		}
+	}
+	f.orders.Plan(nil)
+	f.pass(30 * time.Minute)
+	rows, running, err := alive[0].daemon.journal.List(f.Context(), jobs.Filter{Limit: 1000})
+	if err != nil || len(running) > 0 {
+		f.Errorf("%d jobs are under way, %v", len(running), err)
+	}
+	for _, r := range rows {
+		if r.State != jobs.Done || r.Unresolved() {
+			f.Errorf("%s is %s %s, in doubt %v: %s %s", r.RowID, r.State, r.Reason, r.Unresolved(), r.LastClass, r.LastMessage)
+		}
+	}
+	for key, body := range newest {
+		f.written(key)
+		if n := f.orders.MostAtOnce(key); n > 1 {
+			f.Errorf("%d records of %s stood at once", n, key)
+		}
+		if rs := f.orders.Records(key); len(rs) == 1 && rs[0].Body != body {
+			f.Errorf("%s is %s, want %s", key, rs[0].Body, body)
+		}
+	}
+	for _, e := range f.orders.Effects() {
+		if e.Back {
+			f.Errorf("an older state was written over a newer one: %+v", e)
+		}
+	}
+	for _, m := range append(alive, dead...) {
+		m.end()
+	}
 }
 
 func TestShardsShareAClient(t *testing.T) {

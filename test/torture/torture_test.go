@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 )
+
+var killsPerPoint = flag.Int("per-point", 1, "how often the daemon is killed at each point")
 
 // TestKilledDaemonLosesAndDoublesNothing prints its seed: the same seed has the same things go wrong, as far as the moment of a kill lets
 // them. Every point must be reached, or nothing is proven.
@@ -19,10 +22,7 @@ func TestKilledDaemonLosesAndDoublesNothing(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			o := options{engine: engine, perPoint: 3, faults: 1, seed: 1 + rand.Uint64N(1_000_000)}
-			if testing.Short() {
-				o.perPoint = 1
-			}
+			o := options{engine: engine, perPoint: *killsPerPoint, faults: 1, seed: 1 + rand.Uint64N(1_000_000)}
 			t.Logf("seed %d", o.seed)
 			rows, err := o.run(t.Context(), passable(t), binary, t.Logf)
 			var table strings.Builder
