@@ -68,6 +68,9 @@ func (c checker) from(f *Flow, r *field.Report) {
 		if s.Name == f.From.Stream {
 			f.From.Info = s
 			f.From.Page = cmp.Or(f.From.Page, s.Page, defaultPage)
+			if f.FreshWithin > 0 && !s.CanFetch {
+				c.root.At("flows", f.Name, "fresh_within").Errorf("stream %s of client %s cannot be asked for one record, so a record cannot be read anew; take fresh_within out; max_age bounds how old a change may be when it is sent", s.Name, k.Name)
+			}
 			return
 		}
 	}

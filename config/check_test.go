@@ -164,3 +164,25 @@ func TestARetryFieldThatTheFlowDoesNotGiveComesFromTheClientItWritesTo(t *testin
 		})
 	}
 }
+
+func TestFreshWithinNeedsASourceThatCanBeAskedForOneRecord(t *testing.T) {
+	with := func(stream, value string) string {
+		return strings.TrimRight(strings.Replace(minimal, "stream: orders", "stream: "+stream, 1), "\n") + "\n    fresh_within: " + value + "\n"
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"it can", with("orders", "10m"), ""},
+		{"off", with("products", "0"), ""},
+		{"it cannot", with("products", "10m"), "stream products of client shop cannot be asked for one record, so a record cannot be read anew; take fresh_within out; max_age bounds how old a change may be when it is sent"},
+		{"too short", with("orders", "30s"), "30s is too short to read a record anew and send it; give 1m or more, or 0 for any time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, got, _ := strings.Cut(problems(t, c.text), "flows.orders.fresh_within: ")
+			if c.want == "" {
+				got = problems(t, c.text)
+			}
+			if got != c.want {
+				t.Errorf("\n got: %s\nwant: %s", got, c.want)
+			}
+		})
+	}
+}

@@ -37,6 +37,9 @@ type Flow struct {
 	MaxAge time.Duration
 	// OnExpire is dead or drop.
 	OnExpire string
+	// FreshWithin is how long after it was read a record is created without another
+	// look at its source; 0 for any time.
+	FreshWithin time.Duration
 	// AcceptChange is the token of a change that shall pass; "" for none.
 	AcceptChange string
 
@@ -106,6 +109,9 @@ func (f *Flow) Fields(s *field.Set) {
 	s.String(&f.OnExpire, "on_expire", "What becomes of a change that is older than max_age and cannot be read anew.",
 		field.Choices(field.Choice{Name: "dead", Doc: "a dead letter, for a person to see"}, field.Choice{Name: "drop", Doc: "dropped and counted"}),
 		field.Default("dead"))
+	s.Duration(&f.FreshWithin, "fresh_within", "How long after it was last read a record may be created. One that has waited longer is read anew at the source just before it is sent, so that "+
+		"an order that was cancelled meanwhile is not created. Only where the stream can be asked for one record. 0 for any time.",
+		field.Default("0"), field.Range("0", "3650d"))
 	s.String(&f.AcceptChange, "accept_change", "Lets one change of key, strategy or a constant that key uses pass, which syncd refuses to start with otherwise: the token that the refusal names. "+
 		"It stands for that change alone and may stay here.", field.Pattern("[a-z0-9]+", "the token that the refusal names"), field.Advanced())
 }
@@ -169,6 +175,9 @@ func (f *Flow) Validate(r *field.Report) {
 		r.At("on_expire").Errorf("without max_age nothing expires; give max_age, or take on_expire out")
 	}
 	f.ordered(r)
+	if f.FreshWithin > 0 && f.FreshWithin < time.Minute && !r.Failed("fresh_within") {
+		r.At("fresh_within").Errorf("%s is too short to read a record anew and send it; give 1m or more, or 0 for any time", durationText(f.FreshWithin))
+	}
 	if f.To.CreateOnly && f.To.OnDelete != "ignore" {
 		r.At("to", "on_delete").Errorf("create_only never changes a record, so it cannot be %s; write ignore, or take create_only out", participle(f.To.OnDelete))
 	}

@@ -28,6 +28,9 @@ func (f *Flow) ordered(r *field.Report) {
 	if f.MaxAge != 0 {
 		r.At("max_age").Errorf("with order: every no event is too old to be written; take max_age out, or say order: latest")
 	}
+	if f.FreshWithin != 0 {
+		r.At("fresh_within").Errorf("with order: every an event is written as it was read; take fresh_within out, or say order: latest")
+	}
 	to := r.At("to")
 	if f.To.OnDelete != "ignore" {
 		to.At("on_delete").Errorf("with order: every an event that was written stays, also when it is gone at the source; say on_delete: ignore, or order: latest")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"syncd/jobs"
@@ -39,6 +40,10 @@ type Daemon struct {
 	mu      sync.Mutex
 	current *run
 	refused map[string]bool // by flow: see Refused
+
+	// apart is by how much the journal's time is ahead of the server's that was heard
+	// last, in nanoseconds.
+	apart atomic.Int64
 }
 
 // New returns a daemon that is not running yet.

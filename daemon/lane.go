@@ -32,6 +32,7 @@ type lane struct {
 	records map[jobs.EntityKey]bool
 
 	settler *settler
+	freed   []jobs.Settled // flows whose suspension ended; under mu
 
 	// unsure names claims that may or may not have been stored; it is the turn's own.
 	unsure []string
@@ -103,6 +104,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if !l.thin(soft) {
 		return false
 	}
+	l.goOn(soft)
 	probing := l.client.onProbation()
 	if probing && l.underWay() > 0 {
 		return l.rest(soft, time.Second)
@@ -113,7 +115,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 		limit = 1 // a probe
 	}
 	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.id.Client, Shard: l.id.Shard, Limit: limit, Flows: l.flows,
-		Busy: l.busy, InFlight: l.underWay()})
+		Busy: l.busy, InFlight: l.underWay(), Paused: l.client.gate.State(l.client.now()).Pause.Until, ClockDoubted: l.d.clockDoubted()})
 	if err != nil {
 		l.unsure = append(l.unsure, got.ID)
 		if soft.Err() != nil {
@@ -126,6 +128,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if len(got.Jobs)+got.Refreshed+got.Expired > 0 {
 		l.d.opts.Observer.Claimed(l.client.name, len(got.Jobs), got.Refreshed, got.Expired)
 	}
+	l.expiry(soft, got)
 	if len(got.Jobs) == 0 {
 		return l.rest(soft, l.untilDue(soft))
 	}

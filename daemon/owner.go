@@ -361,6 +361,7 @@ func (d *Daemon) heed(r *run, s jobs.Survey) {
 		for _, c := range s.Clients {
 			if c.Client == t.hold.Client {
 				t.heed(c, d.journal.Owner())
+				t.clockBack(r, c)
 			}
 		}
 	}

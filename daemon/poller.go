@@ -134,6 +134,7 @@ func (p *poller) pull(ctx context.Context, cursor json.RawMessage) <-chan pulled
 			return err
 		})
 		page.Observed = observed
+		p.d.heard(observed, page.ServerTime)
 		p.d.opts.Observer.Pulled(&p.flow.Flow, len(page.Events), time.Since(begun), err)
 		out <- pulled{page: page, from: cursor, err: err}
 	}()

@@ -110,6 +110,7 @@ func (s *settler) tell(group []jobs.Settlement, out []jobs.Settled) {
 	for i, o := range out {
 		g := group[i]
 		s.lane.d.opts.Observer.Settled(g.Flow, o, g.Outcome, g.Took)
+		s.lane.turned(o)
 		if o.Fenced {
 			s.log.Warn("an outcome came after its claim was taken back; nothing was changed", "flow", o.Flow, "key", o.Key)
 			continue

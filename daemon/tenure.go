@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"syncd/connectors/httpx"
@@ -27,6 +28,8 @@ type tenure struct {
 	done chan struct{} // closed when the tenure is over
 	// heeded is the newest pause stored by others that the gate knows of.
 	heeded time.Time
+	// back is set while a hold on expiry is being ended.
+	back atomic.Bool
 }
 
 // prepare makes a lane and the pollers of its client ready to go, under a lease
@@ -60,6 +63,9 @@ func (d *Daemon) prepare(ctx context.Context, r *run, h *jobs.Hold) (*tenure, er
 	}
 	if flows := r.plan.targets(h.Client); len(flows) > 0 {
 		if t.lane, err = newLane(d, t.client, h.LaneID, flows); err != nil {
+			return fail(err)
+		}
+		if err = d.journal.ProbeNow(ctx, flows); err != nil {
 			return fail(err)
 		}
 		t.runs = append(t.runs, func() { t.lane.run(soft, hard) })

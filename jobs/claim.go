@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"slices"
@@ -24,6 +23,12 @@ type ClaimRequest struct {
 	Busy func(RowID, EntityKey) bool
 	// InFlight is how many jobs of the client are claimed and not settled yet.
 	InFlight int
+	// Paused is until when the client may not be called, if it may not: nothing is
+	// taken then.
+	Paused time.Time
+	// ClockDoubted says that others tell another time than the journal. Expiry that is
+	// held stays so then.
+	ClockDoubted bool
 }
 
 // Claimed is what a claim brought.
@@ -34,6 +39,9 @@ type Claimed struct {
 	Jobs []*Job
 	// Refreshed and Expired count jobs that were too old to be sent.
 	Refreshed, Expired int
+	// ExpiryHeld is why nothing of the client expires from now on, ExpiryEnded what
+	// ended here of that; zero for nothing new.
+	ExpiryHeld, ExpiryEnded Standing
 	// Full says that more may be due.
 	Full bool
 }
@@ -43,17 +51,22 @@ type Claimed struct {
 // taken: their present state is asked for, or they expire.
 func (j *Journal) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var out Claimed
+	var c *claiming
 	id := rand.Text()
 	err := j.under(ctx, LaneID{r.Client, r.Shard}, func(tx Tx, owner string) error {
 		out = Claimed{ID: id}
-		c := &claiming{ctx: ctx, tx: tx, req: r, now: j.Now(), id: id, taken: map[EntityKey]bool{}}
+		c = &claiming{ctx: ctx, tx: tx, j: j, req: r, out: &out, now: j.Now(), id: id, taken: map[EntityKey]bool{}}
 		if err := c.look(&out); err != nil {
 			return err
 		}
 		return c.store(owner, &out)
 	})
 	if err != nil {
-		out = Claimed{ID: id}
+		return Claimed{ID: id}, wrap(err, "claim jobs of client %s", r.Client)
+	}
+	j.expiries.add(r.Client, c.now, out.Expired)
+	for _, flow := range c.probed {
+		j.refusals.know(flow, c.suspensions[flow])
 	}
 	return out, wrap(err, "claim jobs of client %s", r.Client)
 }
@@ -96,7 +109,9 @@ func (c *claiming) look(out *Claimed) error {
 type claiming struct {
 	ctx      context.Context
 	tx       Tx
+	j        *Journal
 	req      ClaimRequest
+	out      *Claimed
 	now      time.Time
 	id       string
 	taken    map[EntityKey]bool
@@ -104,36 +119,68 @@ type claiming struct {
 	history  []Attempt
 	requests []Request
 	heads    map[groupID]string // the keys of the heads of groups
+
+	// client is what is stored of the client; nil before it was read.
+	client *ClientState
+	// expiring are rows that expire, unless that is too much at once.
+	expiring []Row
+	// suspensions are the flows that are suspended; nil before they were read. Of those
+	// in probed a probe was taken, or they were found to be otherwise.
+	suspensions map[string]Standing
+	probed      []string
 }
 
 // refreshEvery is how often an unanswered request for a record is repeated.
 const refreshEvery = time.Hour
 
-// take decides on one due row; more is false when the claim is complete.
+// take does what is decided on one due row; more is false when the claim is complete.
 func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	f := c.req.Flows[row.Flow]
-	switch {
-	case f == nil:
-		row.DueAt = c.now.Add(10 * time.Minute)
-		c.patches = append(c.patches, *row)
-		return true, nil
-	case c.busy(row), c.behind(row):
-		return true, nil
-	case f.MaxAge > 0 && !row.Gone && row.Age(c.now) > f.MaxAge:
-		c.tooOld(row, f, out)
-		return true, nil
-	case singly(row, f) && len(out.Jobs) > 0:
-		return true, nil
-	}
-	moving, err := c.moving(row)
+	d, err := decide(row, c, c.now)
 	if err != nil {
 		return false, err
 	}
-	if moving {
+	switch d {
+	case NoFlow:
+		row.DueAt = c.now.Add(10 * time.Minute)
+		c.patches = append(c.patches, *row)
+	case Behind:
+		row.stepBack()
+		c.patches = append(c.patches, *row)
+	case FlowSuspended:
+		c.suspendedRow(row)
+	case Enough:
+		// It has waited long enough for what it can do without.
+		row.close(ReasonNone)
+		c.patches = append(c.patches, *row)
+	case AskAnew:
+		c.ask(row, f, out)
+	case Expires:
+		c.expiring = append(c.expiring, *row)
+	case ExpiryHeld:
+		c.holdBack(row)
+	case KeyMoves:
 		// The key still is another record's, which has to get its new one first. It
 		// wakes this row; the look at the clock is for what a crash has swallowed.
 		row.Reason, row.DueAt = ReasonWaiting, c.now.Add(waitAgain)
 		c.patches = append(c.patches, *row)
+	case Due:
+		return c.include(row, f, out)
+	}
+	return true, nil
+}
+
+// include takes a row into the claim, if it may go together with what is in it.
+func (c *claiming) include(row *Row, f *Flow, out *Claimed) (more bool, err error) {
+	if singly(row, f) && len(out.Jobs) > 0 {
+		return true, nil
+	}
+	may, err := c.probe(row)
+	if err != nil {
+		return false, err
+	}
+	if !may {
+		c.suspendedRow(row)
 		return true, nil
 	}
 	c.taken[row.EntityKey()] = true
@@ -143,6 +190,11 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	out.Jobs = append(out.Jobs, &Job{Row: *row, ClaimID: c.id, Number: row.Attempt + 1, ClaimedAt: c.now})
 	return !singly(row, f) && len(out.Jobs) < c.req.Limit, nil
 }
+
+// flow, paused, busy, moving, suspended and expiryHeld make claiming a view.
+func (c *claiming) flow(row *Row) *Flow { return c.req.Flows[row.Flow] }
+
+func (c *claiming) paused() time.Time { return c.req.Paused }
 
 // singly reports whether a row is claimed by itself: after it was lost, and always
 // where nobody could find out what became of it. A crash then leaves no more of
@@ -176,36 +228,43 @@ func (c *claiming) busy(row *Row) bool {
 	return under(row.Key) || row.RenamedFrom != "" && under(row.RenamedFrom)
 }
 
-// tooOld asks the source for a record's present state, or ends the job.
-func (c *claiming) tooOld(row *Row, f *Flow, out *Claimed) {
-	if row.Reason == ReasonWaiting && row.Applied() && !row.Unresolved() && bytes.Equal(row.AppliedHash, row.Hash) {
-		// It stands in the target, and has waited long enough for what it can do without.
-		row.close(ReasonNone)
-		c.patches = append(c.patches, *row)
-		return
-	}
-	o := connectors.Fail(connectors.Expired, "max_age", "older than max_age %s", f.MaxAge)
-	row.LastClass, row.LastCode, row.LastAt = o.Class, o.Code, c.now
-	if f.CanRefresh && row.SourceID != "" {
-		out.Refreshed++
+// ask asks the source for the present state of a row that is too old to be sent as
+// it is.
+func (c *claiming) ask(row *Row, f *Flow, out *Claimed) {
+	out.Refreshed++
+	if tooOldToSend(row, f, c.now) {
+		o := overMaxAge(f)
 		if row.Reason != ReasonRefresh {
 			o.Message += "; superseded by the record's present state, which the source is asked for"
 			c.history = append(c.history, entry(row.RowID, row.Attempt, row.Generation, c.now, o))
 		}
-		row.LastMessage = clip(o.Message)
-		row.Reason, row.DueAt = ReasonRefresh, c.now.Add(refreshEvery)
-		c.requests = append(c.requests, Request{Client: f.SourceClient, Flow: f.Name, SourceID: row.SourceID,
-			Kind: Refresh, Key: row.Key, At: c.now, DueAt: c.now})
-	} else {
-		out.Expired++
-		expireRow(row, f, c.now, o.Code, o.Message+" and its source cannot be asked for one record")
-		c.history = append(c.history, entry(row.RowID, row.Attempt, row.Generation, c.now, o))
+		row.LastClass, row.LastCode, row.LastMessage, row.LastAt = o.Class, o.Code, clip(o.Message), c.now
 	}
+	row.Reason, row.DueAt = ReasonRefresh, c.now.Add(refreshEvery)
+	c.requests = append(c.requests, Request{Client: f.SourceClient, Flow: f.Name, SourceID: row.SourceID,
+		Kind: Refresh, Key: row.Key, At: c.now, DueAt: c.now})
 	c.patches = append(c.patches, *row)
+}
+
+// expireOne ends a row that is too old to be sent.
+func (c *claiming) expireOne(row *Row) {
+	f := c.req.Flows[row.Flow]
+	o := overMaxAge(f)
+	c.out.Expired++
+	expireRow(row, f, c.now, o.Code, o.Message+" and its source cannot be asked for one record")
+	c.history = append(c.history, entry(row.RowID, row.Attempt, row.Generation, c.now, o))
+	c.patches = append(c.patches, *row)
+}
+
+func overMaxAge(f *Flow) connectors.Outcome {
+	return connectors.Fail(connectors.Expired, "max_age", "older than max_age %s", f.MaxAge)
 }
 
 // putOff stores what was decided on the rows that are not taken.
 func (c *claiming) putOff() error {
+	if err := c.expire(); err != nil {
+		return err
+	}
 	if err := c.tx.PatchRows(c.ctx, c.patches); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	}
 	if same && !it.Refresh && !row.heals(before, a.now) {
 		a.sum.Unchanged++
-		if before.Version != row.Desired.Version || a.flow.MaxAge > 0 {
+		if before.Version != row.Desired.Version || a.flow.MaxAge > 0 || a.flow.FreshWithin > 0 {
 			a.patches[p.Key] = true
 		}
 		return nil
@@ -112,7 +112,13 @@ func (a *admission) open(row *Row) {
 	// What the row waits for stays noted: it may be the record that has its key still.
 	if wasReady {
 		if !failing {
-			row.DueAt, row.Reason = a.now, ReasonNone
+			due := a.now
+			if row.Reason == ReasonRefresh && row.OpenSince.Before(due) && !row.OpenSince.IsZero() {
+				// It goes on where it was among the due rows: behind a backlog it would be
+				// too old again before it is its turn.
+				due = row.OpenSince
+			}
+			row.DueAt, row.Reason = due, ReasonNone
 		}
 		return
 	}
@@ -163,7 +169,7 @@ func (a *admission) vanish(key string, it *Item, stamp connectors.Stamp) error {
 		if err != nil {
 			return err
 		}
-		if !there {
+		if !there && (a.flow.FreshWithin == 0 || tooOldToSend(row, a.flow, a.now)) {
 			// Asked for afresh because it was too old, and the source no longer has it.
 			a.expire(row, "gone", "the source no longer has the record")
 			return nil

@@ -38,6 +38,11 @@ type Flow struct {
 	Retry      Retry
 	// MaxAge bounds the age of what is sent; 0 means no bound.
 	MaxAge time.Duration
+	// FreshWithin bounds how long after it was last read a record is created without
+	// another look at its source; 0 means no bound. Only with CanRefresh.
+	FreshWithin time.Duration
+	// MaxOpen bounds the open jobs beyond which the source is not read; 0 means no bound.
+	MaxOpen int
 	// CanRename says that the key of a record of the entity can be changed, so that
 	// OnRename may be "rename".
 	CanRename bool

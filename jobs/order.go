@@ -205,15 +205,9 @@ func (c *claiming) findHeads(rows []Row) error {
 	return nil
 }
 
-// behind reports whether a due row is not the head of its group, and then lets it
-// step back.
+// behind reports whether a due row is not the head of its group.
 func (c *claiming) behind(row *Row) bool {
-	if row.Group == "" || c.heads[groupID{row.Flow, row.Group}] == row.Key {
-		return false
-	}
-	row.stepBack()
-	c.patches = append(c.patches, *row)
-	return true
+	return row.Group != "" && c.heads[groupID{row.Flow, row.Group}] != row.Key
 }
 
 // noteSent remembers how far each group has been sent, before anything of the jobs is.

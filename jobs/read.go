@@ -16,8 +16,9 @@ type Detail struct {
 	Contenders   []Contender
 	Attempts     []Attempt
 	Source       *SourceRecord
-	// Newer is Surroundings.Newer.
-	Newer *Row
+	// Newer, Heir and Suspended are those of Surroundings.
+	Newer, Heir *Row
+	Suspended   Standing
 }
 
 // Get returns one row with its history; ok is false when there is none.
@@ -54,9 +55,68 @@ func (j *Journal) Get(ctx context.Context, id RowID) (d Detail, ok bool, err err
 		if err := d.newer(ctx, tx); err != nil {
 			return err
 		}
+		if err := d.held(ctx, tx); err != nil {
+			return err
+		}
 		return d.running(ctx, tx)
 	})
 	return d, ok, wrap(err, "read %s", id)
+}
+
+// held finds what holds a ready row up beyond itself and its client.
+func (d *Detail) held(ctx context.Context, tx Tx) error {
+	if d.Row.State != Ready {
+		return nil
+	}
+	fs, err := tx.LockFlow(ctx, d.Row.Flow) // in a View it only reads
+	if err != nil {
+		return err
+	}
+	d.Suspended = fs.Suspended
+	d.Heir, _, err = d.Row.heir(func(id RowID) (*Row, error) {
+		rows, err := tx.Rows(ctx, []RowID{id}, false)
+		if err != nil || len(rows) == 0 {
+			return nil, err
+		}
+		return &rows[0], nil
+	})
+	return err
+}
+
+// Surround reads a row and all that decides over it; ok is false when there is no
+// such row.
+func (j *Journal) Surround(ctx context.Context, id RowID, flows map[string]*Flow) (d Detail, s Surroundings, ok bool, err error) {
+	if d, ok, err = j.Get(ctx, id); err != nil || !ok {
+		return d, s, ok, err
+	}
+	s = Surroundings{Running: d.Running, RunningSince: d.RunningSince, Flow: flows[id.Flow],
+		Suspended: d.Suspended, Heir: d.Heir, Newer: d.Newer}
+	clients, err := j.Clients(ctx)
+	if err != nil {
+		return d, s, ok, err
+	}
+	s.Target.Client = d.Row.Client
+	for _, cs := range clients {
+		if cs.Client == d.Row.Client {
+			s.Target = cs
+		}
+		if s.Flow != nil && cs.Client == s.Flow.SourceClient {
+			s.Source = cs
+		}
+	}
+	for _, n := range d.Contenders {
+		s.Claimants = append(s.Claimants, n.SourceID)
+	}
+	if s.Ahead, err = j.Ahead(ctx, &d.Row, s.Flow); err != nil {
+		return d, s, ok, err
+	}
+	if s.Await, err = j.Awaited(ctx, d.Row, flows); err != nil {
+		return d, s, ok, err
+	}
+	if s.Flow != nil {
+		s.Asked, err = j.Asked(ctx, &d.Row, s.Flow.SourceClient)
+	}
+	return d, s, ok, err
 }
 
 // newer finds the dead row that stands for the newest state of a done row's

@@ -37,6 +37,9 @@ type Settled struct {
 	Reason Reason
 	DueAt  time.Time
 	Class  connectors.Class
+	// Suspended is why the flow is suspended from now on, and Freed the suspension that
+	// this outcome ended; zero for most.
+	Suspended, Freed Standing
 }
 
 // Settle commits outcomes of one lane's jobs together. Each is guarded by its
@@ -47,9 +50,13 @@ func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([
 	if len(ss) == 0 {
 		return nil, nil
 	}
-	err := j.under(ctx, LaneID{client, ss[0].Job.Shard}, func(tx Tx, owner string) error {
+	var w *weighing
+	err := j.under(ctx, LaneID{client, ss[0].Job.Shard}, func(tx Tx, owner string) (err error) {
 		out = out[:0]
 		now := j.Now()
+		if w, err = j.weigh(ctx, tx, ss); err != nil {
+			return err
+		}
 		byID, err := rowsOf(ctx, tx, ss)
 		if err != nil {
 			return err
@@ -68,10 +75,22 @@ func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([
 			if err := b.one(row, ss[i], j.rnd); err != nil {
 				return err
 			}
-			out = append(out, Settled{RowID: row.RowID, State: row.State, Reason: row.Reason, DueAt: row.DueAt, Class: row.LastClass})
+			w.weighed(i, &ss[i], now)
+			out = append(out, Settled{RowID: row.RowID})
+		}
+		if err := w.end(b); err != nil {
+			return err
+		}
+		for i := range out {
+			if row := byID[out[i].RowID]; !out[i].Fenced {
+				out[i].State, out[i].Reason, out[i].DueAt, out[i].Class = row.State, row.Reason, row.DueAt, row.LastClass
+			}
 		}
 		return b.store()
 	})
+	if err == nil {
+		w.keep(&j.refusals, out)
+	}
 	return out, wrap(err, "settle %d jobs of client %s", len(ss), client)
 }
 

@@ -244,6 +244,10 @@ type Standing struct {
 	Code string `json:"code"`
 	// Message tells a person; at most 500 bytes.
 	Message string `json:"message"`
+	// Until is when the next step is due by itself: a probe, or the end; zero for none.
+	Until time.Time `json:"until,omitzero"`
+	// Tries counts the probes.
+	Tries int `json:"tries,omitempty"`
 }
 
 // Is reports whether there is one.

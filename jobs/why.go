@@ -11,8 +11,10 @@ import (
 type Explanation struct {
 	// State is running, ready, done, dead or held.
 	State string
-	// Reason is a word: a Reason, or "paused" or "breaker" for a client's gate.
+	// Reason is a word: a Reason, or a Decision for what beyond the row holds it up.
 	Reason string
+	// Due says that a claim would take the job now.
+	Due bool
 	// Text says it in a sentence.
 	Text string
 	// Since is when this began; zero when unknown.
@@ -45,6 +47,11 @@ type Surroundings struct {
 	// Asked is the request for the row's record that its source has not answered
 	// yet; nil when there is none.
 	Asked *Request
+	// Suspended is FlowState.Suspended of the row's flow.
+	Suspended Standing
+	// Heir is the row to which the record that had the row's key is still to move; nil
+	// when there is none.
+	Heir *Row
 	// Newer is the dead row that stands for a newer state of the same source record,
 	// under another key or as one that could not be mapped; nil when there is none.
 	Newer *Row
@@ -171,53 +178,6 @@ func (s Surroundings) asked(now time.Time, e *Explanation) {
 		e.Text += fmt.Sprintf("; it is asked again at %s", stampText(e.Until))
 	default:
 		e.Text += " and for the daemon"
-	}
-}
-
-func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
-	e.Since, e.Until = row.OpenSince, row.DueAt
-	e.Next = fmt.Sprintf("attempt %d", row.Attempt+1)
-	if s.Flow == nil {
-		e.Reason, e.Text, e.Next, e.Until = "no_flow", "its flow is not in the configuration", "nothing until the flow is configured again", time.Time{}
-		return
-	}
-	if row.Reason == ReasonBehind || s.Ahead != nil {
-		s.whyBehind(row, e)
-		return
-	}
-	switch row.Reason {
-	case ReasonRetry:
-		e.Text = fmt.Sprintf("attempt %d failed (%s)", row.Attempt, failure(row))
-	case ReasonUnresolved:
-		e.Text = fmt.Sprintf("a write sent no later than %s is in doubt (%s)", stampText(row.UnresolvedAt), failure(row))
-		e.Next = "find out whether it was done, before anything is sent again"
-	case ReasonThrottled:
-		e.Text = "the client could not be called (" + failure(row) + "); no attempt was used up"
-	case ReasonAuth:
-		e.Text = "the client's credentials were refused; no attempt was used up"
-	case ReasonWaiting:
-		whyWaiting(row, s, e)
-	case ReasonRefresh:
-		e.Text = fmt.Sprintf("older than max_age %s; its present state is asked for", s.Flow.MaxAge)
-		if s.Asked != nil {
-			e.Text += ", since " + stampText(s.Asked.At)
-		}
-		e.Next = "sent as a new generation when the source has answered"
-		if s.Source.PausedUntil.After(now) {
-			e.Reason, e.Until = "paused", s.Source.PausedUntil
-			e.Text += fmt.Sprintf("; the source client %s is paused (%s)", s.Source.Client, s.Source.Reason)
-		}
-		return
-	default:
-		e.Text = "due"
-	}
-	// The gate of the target outlasts whatever the row itself waits for.
-	if s.Target.PausedUntil.After(now) && s.Target.PausedUntil.After(e.Until) {
-		e.Reason, e.Until = "paused", s.Target.PausedUntil
-		e.Text += fmt.Sprintf("; client %s is paused (%s: %s)", s.Target.Client, s.Target.Reason, s.Target.Evidence)
-	}
-	if !e.Until.After(now) {
-		e.Text += "; written when the client has a slot free and the daemon runs"
 	}
 }
 

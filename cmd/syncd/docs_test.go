@@ -17,18 +17,19 @@ import (
 // printed are what commands print with --json, by the command's section in docs/cli.md.
 func printed() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"check":        reflect.TypeFor[checkJSON](),
-		"demo":         reflect.TypeFor[demoJSON](),
-		"status":       reflect.TypeFor[statusJSON](),
-		"jobs list":    reflect.TypeFor[listJSON](),
-		"jobs show":    reflect.TypeFor[showJSON](),
-		"explain":      reflect.TypeFor[explainJSON](),
-		"replay":       reflect.TypeFor[actedJSON](),
-		"runs":         reflect.TypeFor[runsJSON](),
-		"remap":        reflect.TypeFor[errandJSON](),
-		"source-reset": reflect.TypeFor[resetJSON](),
-		"jobs replay":  reflect.TypeFor[bulkJSON](),
-		"version":      reflect.TypeFor[versionJSON](),
+		"check":         reflect.TypeFor[checkJSON](),
+		"demo":          reflect.TypeFor[demoJSON](),
+		"status":        reflect.TypeFor[statusJSON](),
+		"jobs list":     reflect.TypeFor[listJSON](),
+		"jobs show":     reflect.TypeFor[showJSON](),
+		"explain":       reflect.TypeFor[explainJSON](),
+		"replay":        reflect.TypeFor[actedJSON](),
+		"runs":          reflect.TypeFor[runsJSON](),
+		"remap":         reflect.TypeFor[errandJSON](),
+		"source-reset":  reflect.TypeFor[resetJSON](),
+		"jobs replay":   reflect.TypeFor[bulkJSON](),
+		"expiry resume": reflect.TypeFor[resumedJSON](),
+		"version":       reflect.TypeFor[versionJSON](),
 	}
 }
 

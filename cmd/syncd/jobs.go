@@ -118,8 +118,9 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 		return d, err
 	}
 	defer j.Close()
+	fs := flows(c)
 	var ok bool
-	if d.Detail, ok, err = j.Get(ctx, id); err != nil {
+	if d.Detail, d.Surroundings, ok, err = j.Surround(ctx, id, fs); err != nil {
 		return d, exit(exitJournal, err)
 	}
 	if !ok {
@@ -128,34 +129,6 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 			hint = fmt.Sprintf("; there is no flow %q either", id.Flow)
 		}
 		return d, exit(exitFinding, fmt.Errorf("the journal has no job %s%s", name, hint))
-	}
-	clients, err := j.Clients(ctx)
-	if err != nil {
-		return d, exit(exitJournal, err)
-	}
-	d.Surroundings = jobs.Surroundings{Running: d.Detail.Running, RunningSince: d.Detail.RunningSince, Flow: flows(c)[id.Flow]}
-	for _, cs := range clients {
-		if cs.Client == d.Row.Client {
-			d.Target = cs
-		}
-		if d.Flow != nil && cs.Client == d.Flow.SourceClient {
-			d.Surroundings.Source = cs
-		}
-	}
-	for _, n := range d.Contenders {
-		d.Claimants = append(d.Claimants, n.SourceID)
-	}
-	if d.Ahead, err = j.Ahead(ctx, &d.Row, d.Flow); err != nil {
-		return d, exit(exitJournal, err)
-	}
-	if d.Await, err = j.Awaited(ctx, d.Row, flows(c)); err != nil {
-		return d, exit(exitJournal, err)
-	}
-	d.Surroundings.Newer = d.Detail.Newer
-	if d.Flow != nil {
-		if d.Asked, err = j.Asked(ctx, &d.Row, d.Flow.SourceClient); err != nil {
-			return d, exit(exitJournal, err)
-		}
 	}
 	ps, err := changed(ctx, j, c)
 	if err != nil {

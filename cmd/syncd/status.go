@@ -53,6 +53,8 @@ type flowStatus struct {
 	LastChange *time.Time       `json:"last_change,omitempty"`
 	LastRead   *time.Time       `json:"last_read,omitempty"`
 	Failing    *failingStatus   `json:"reading_fails,omitempty"`
+	Suspended  *standingStatus  `json:"suspended,omitempty"`
+	Full       *standingStatus  `json:"full,omitempty"`
 	Open       int64            `json:"open"`
 	Due        int64            `json:"due"`
 	Done       int64            `json:"done"`
@@ -82,7 +84,9 @@ type clientStatus struct {
 	Client  string       `json:"client"`
 	Running int          `json:"running"`
 	Paused  *pauseStatus `json:"paused,omitempty"`
-	Owners  []laneStatus `json:"owners"`
+	// ExpiryHeld is why nothing that is written to it expires.
+	ExpiryHeld *standingStatus `json:"expiry_held,omitempty"`
+	Owners     []laneStatus    `json:"owners"`
 }
 
 type pauseStatus struct {
@@ -111,7 +115,9 @@ func (a *app) statusCmd() *cobra.Command {
 		Short: "Show flows, clients and jobs at a glance",
 		Long: `status reads the journal and shows where every flow and client stands. It exits
 with 1 when something needs a person: dead letters, a client that is suspended
-because its credentials are refused, a source that cannot be read, colliding
+because its credentials are refused, a flow that is suspended because its target
+refuses record after record, expiry that is held, a source that cannot be read or
+is not read because too much is open, colliding
 records, records that wait for each other in a circle, a journal that warns of
 itself, a daemon that does not answer on its listen address, a flow that is not as
 its records were made, jobs of a flow that is not configured.`,
@@ -164,6 +170,9 @@ func (a *app) status(ctx context.Context) error {
 			f.Failing.Message = a.secrets.cut(f.Failing.Message)
 		}
 	}
+	for _, st := range s.standings() {
+		st.Message = a.secrets.cut(st.Message)
+	}
 	for _, cs := range s.Clients {
 		if cs.Paused != nil {
 			cs.Paused.Evidence = a.secrets.cut(cs.Paused.Evidence)
@@ -196,6 +205,9 @@ func (s *statusJSON) tell(c *config.Config, ps []changeProblem, strays []stray) 
 }
 
 func (s *statusJSON) finding() bool {
+	if len(s.standings()) > 0 {
+		return true
+	}
 	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return !f.Retired && f.Dead+f.Colliding > 0 }) {
 		return true
 	}
@@ -257,6 +269,7 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 		}
 		if cf := c.Flows[fs.Flow]; cf != nil && cf.Enabled {
 			flow(fs.Flow).reading(fs)
+			flow(fs.Flow).Suspended, flow(fs.Flow).Full = standing(fs.Suspended), standing(fs.Full)
 		}
 	}
 	for name, n := range o.Contenders {
@@ -289,6 +302,7 @@ func (s *statusJSON) clients(c *config.Config, o jobs.Overview) {
 		if st := stored[name]; st.PausedUntil.After(o.At) || st.Reason == ratelimit.ReasonSuspended {
 			cs.Paused = &pauseStatus{Reason: st.Reason, Since: st.Since, Until: st.PausedUntil, Evidence: st.Evidence}
 		}
+		cs.ExpiryHeld = standing(stored[name].ExpiryHeld)
 		cs.Owners = owners(c.Clients[name], o)
 		s.Clients = append(s.Clients, cs)
 	}
@@ -395,6 +409,7 @@ func (s *statusJSON) print(w io.Writer) error {
 				f.Held, clean(f.Flow), clean(f.Flow))
 		}
 	}
+	s.printStandings(w)
 	for _, c := range s.Clients {
 		if text := c.Paused.suspended(s.At); text != "" {
 			fmt.Fprintf(w, "\nsuspended: client %s: %s\n", clean(c.Client), text)

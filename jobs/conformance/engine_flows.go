@@ -67,8 +67,10 @@ var flowSentences = []sentence{
 		}
 	}},
 	{"what stands of a flow or a client is kept to the microsecond, and loses what cannot be shown", func(t *engineTest) {
-		s := jobs.Standing{Since: time.Date(2026, 3, 29, 2, 30, 0, 123456789, time.FixedZone("CET", 3600)), Code: "x\x00y", Message: "it said \x00\xff\u2028<&>"}
-		want := jobs.Standing{Since: time.Date(2026, 3, 29, 1, 30, 0, 123456000, time.UTC), Code: "xy", Message: "it said \ufffd\u2028<&>"}
+		s := jobs.Standing{Since: time.Date(2026, 3, 29, 2, 30, 0, 123456789, time.FixedZone("CET", 3600)), Code: "x\x00y", Message: "it said \x00\xff\u2028<&>",
+			Until: time.Date(2026, 3, 29, 2, 31, 0, 999, time.FixedZone("CET", 3600)), Tries: 7}
+		want := jobs.Standing{Since: time.Date(2026, 3, 29, 1, 30, 0, 123456000, time.UTC), Code: "xy", Message: "it said \ufffd\u2028<&>",
+			Until: time.Date(2026, 3, 29, 1, 31, 0, 0, time.UTC), Tries: 7}
 		t.update(func(ctx context.Context, tx jobs.Tx) error {
 			if err := tx.PutClient(ctx, jobs.ClientState{Client: "erp", ExpiryHeld: s}); err != nil {
 				return err

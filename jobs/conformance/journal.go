@@ -15,7 +15,7 @@ import (
 func Journal(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.Engine) {
 	for _, group := range [][]rule{admissionRules, keyRules, outcomeRules, doubtRules, ageRules, operatorRules,
 		handedKeyRules, editedRules, operatorsRules, hostileRules, readingRules, waitRules, bindingRules, pinRules, heldRules,
-		bulkRules, errandRules, orderRules} {
+		bulkRules, errandRules, orderRules, refusalRules, expiryRules, freshRules} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
@@ -44,6 +44,8 @@ type bench struct {
 	flows   map[string]*jobs.Flow
 	// underWay is what the daemon being played has claimed and not settled.
 	underWay map[jobs.RowID]bool
+	// claimed is all that was ever claimed, in order.
+	claimed []*jobs.Job
 }
 
 // write goes on with a flow of its own that writes an entity.
@@ -85,6 +87,7 @@ func (b *bench) claim() []*jobs.Job {
 	for _, jb := range c.Jobs {
 		b.underWay[jb.RowID] = true
 	}
+	b.claimed = append(b.claimed, c.Jobs...)
 	return c.Jobs
 }
 

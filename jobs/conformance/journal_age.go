@@ -177,7 +177,7 @@ var operatorRules = []rule{
 		b.admit(items...)
 		for js := b.claim(); len(js) > 0; js = b.claim() {
 			for _, jb := range js {
-				b.settle(jb, connectors.Fail(connectors.Invalid, "c", "m"))
+				b.settle(jb, connectors.Fail(connectors.Invalid, "c"+jb.Key, "m")) // each in a way of its own
 			}
 		}
 		b.admit(b.ev("late", 10, "late", "x"))

@@ -9,7 +9,8 @@ import (
 	"syncd/jobs"
 )
 
-// refuse makes n records whose writes the target refuses, with keys from format.
+// refuse makes n records whose writes the target refuses, each in a way of its own, with
+// keys from format.
 func (b *bench) refuse(n int, format string) {
 	b.Helper()
 	var items []jobs.Item
@@ -20,7 +21,7 @@ func (b *bench) refuse(n int, format string) {
 	b.admit(items...)
 	for range n {
 		for _, jb := range b.claim() {
-			b.settle(jb, connectors.Fail(connectors.Invalid, "c", "m"))
+			b.settle(jb, connectors.Fail(connectors.Invalid, "c"+jb.Key, "m"))
 		}
 	}
 }

@@ -219,7 +219,8 @@ func (w *world) class() connectors.Class {
 }
 
 func (w *world) standing() jobs.Standing {
-	return pick(w.t, "standing", jobs.Standing{}, jobs.Standing{Since: w.now(), Code: "c", Message: "it said \x00\xff"})
+	return pick(w.t, "standing", jobs.Standing{}, jobs.Standing{Since: w.now(), Code: "c", Message: "it said \x00\xff"},
+		jobs.Standing{Until: w.now(), Tries: 3})
 }
 
 func (w *world) row() jobs.Row {

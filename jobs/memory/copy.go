@@ -42,7 +42,9 @@ func stampIn(s connectors.Stamp) connectors.Stamp {
 }
 
 func standingIn(s jobs.Standing) jobs.Standing {
-	return jobs.Standing{Since: moment(s.Since), Code: stored.Message(s.Code), Message: stored.Message(s.Message)}
+	s.Since, s.Until = moment(s.Since), moment(s.Until)
+	s.Code, s.Message = stored.Message(s.Code), stored.Message(s.Message)
+	return s
 }
 
 // rowIn leaves the body to be copied by whoever stores it.

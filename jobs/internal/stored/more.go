@@ -73,8 +73,10 @@ func standing(s jobs.Standing) *jobs.Standing {
 		return nil
 	}
 	s.Code, s.Message = Message(s.Code), Message(s.Message)
-	if !s.Since.IsZero() {
-		s.Since = s.Since.UTC().Truncate(time.Microsecond)
+	for _, t := range []*time.Time{&s.Since, &s.Until} {
+		if !t.IsZero() {
+			*t = t.UTC().Truncate(time.Microsecond)
+		}
 	}
 	return &s
 }

@@ -1,0 +1,124 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+)
+
+// Surroundings are what Why decides by, as a claim does by what it reads.
+
+func (s Surroundings) flow(*Row) *Flow { return s.Flow }
+
+func (s Surroundings) busy(*Row) bool { return s.Running != nil }
+
+func (s Surroundings) behind(*Row) bool { return s.Ahead != nil }
+
+func (s Surroundings) paused() time.Time { return s.Target.PausedUntil }
+
+func (s Surroundings) suspended(*Row) (Standing, error) { return s.Suspended, nil }
+
+func (s Surroundings) expiryHeld() (Standing, error) { return s.Target.ExpiryHeld, nil }
+
+func (s Surroundings) moving(*Row) (bool, error) { return s.Heir != nil, nil }
+
+// whyReady explains a ready row: what is the matter with it, and then what a claim
+// would do about it now.
+func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
+	e.Since, e.Until = row.OpenSince, row.DueAt
+	e.Next = fmt.Sprintf("attempt %d", row.Attempt+1)
+	d, _ := decide(row, s, now) // nothing that is asked here can fail
+	e.Due = d == Due
+	if d == NoFlow {
+		e.Reason, e.Text, e.Next, e.Until = string(NoFlow), "its flow is not in the configuration", "nothing until the flow is configured again", time.Time{}
+		return
+	}
+	if d == Behind || row.Reason == ReasonBehind && d == NotYet {
+		s.whyBehind(row, e)
+		return
+	}
+	if row.Reason == ReasonRefresh && (d == NotYet || d == AskAnew || d == ClientPaused) {
+		s.refreshing(row, now, e)
+		return
+	}
+	s.matter(row, e)
+	switch d {
+	case ClientPaused:
+		// The gate of the target outlasts whatever the row itself waits for.
+		e.Reason, e.Until = string(ClientPaused), s.Target.PausedUntil
+		e.Text += fmt.Sprintf("; client %s is paused (%s: %s)", s.Target.Client, s.Target.Reason, s.Target.Evidence)
+	case FlowSuspended:
+		e.Reason, e.Since, e.Until = string(FlowSuspended), s.Suspended.Since, later(s.Suspended.Until, row.DueAt)
+		e.Text += fmt.Sprintf("; paused with its flow, which is suspended: %s", s.Suspended.Message)
+		e.Next = "one job of the flow is tried as a probe, and all go on when it succeeds; mend the cause, then reload or restart to try at once"
+	case AskAnew:
+		e.Reason = string(ReasonRefresh)
+		e.Text += "; " + s.tooOld(row, now)
+		e.Next = "its source is asked for its present state, before anything is sent"
+	case Enough:
+		e.Text += "; " + s.tooOld(row, now)
+		e.Next = "it ends as done without that reference"
+	case Expires:
+		e.Reason = string(ReasonExpired)
+		e.Text += fmt.Sprintf("; %s, and its source cannot be asked for it", s.tooOld(row, now))
+		e.Next = "it ends as a dead letter; a newer version of the record heals it"
+		if s.Flow.OnExpire == "drop" {
+			e.Next = "it is dropped, as the flow says"
+		}
+	case ExpiryHeld:
+		held := s.Target.ExpiryHeld
+		e.Reason, e.Since, e.Until = string(ExpiryHeld), held.Since, held.Until
+		e.Text += fmt.Sprintf("; %s, but nothing expires now: %s", s.tooOld(row, now), held.Message)
+		e.Next = fmt.Sprintf("nothing over-aged is sent; look at the clock, then let it expire: syncd expiry resume %s", s.Target.Client)
+	case KeyMoves:
+		e.Reason = string(ReasonWaiting)
+		if row.Reason != ReasonWaiting {
+			e.Text = fmt.Sprintf("waits until %s has got its new key", s.Heir.RowID)
+		}
+	}
+	if e.Due {
+		if s.Suspended.Is() {
+			e.Text += fmt.Sprintf("; its flow is suspended, and one job is tried now: %s", s.Suspended.Message)
+		}
+		e.Text += "; written when the client has a slot free and the daemon runs"
+	}
+}
+
+// matter says what is the matter with a row for itself.
+func (s Surroundings) matter(row *Row, e *Explanation) {
+	switch row.Reason {
+	case ReasonRetry:
+		e.Text = fmt.Sprintf("attempt %d failed (%s)", row.Attempt, failure(row))
+	case ReasonUnresolved:
+		e.Text = fmt.Sprintf("a write sent no later than %s is in doubt (%s)", stampText(row.UnresolvedAt), failure(row))
+		e.Next = "find out whether it was done, before anything is sent again"
+	case ReasonThrottled:
+		e.Text = "the client could not be called (" + failure(row) + "); no attempt was used up"
+	case ReasonAuth:
+		e.Text = "the client's credentials were refused; no attempt was used up"
+	case ReasonWaiting:
+		whyWaiting(row, s, e)
+	default:
+		e.Text = "due"
+	}
+}
+
+// tooOld says in which respect a row is too old to be sent.
+func (s Surroundings) tooOld(row *Row, now time.Time) string {
+	if tooOldToSend(row, s.Flow, now) {
+		return fmt.Sprintf("older than max_age %s", s.Flow.MaxAge)
+	}
+	return fmt.Sprintf("it has waited longer than fresh_within %s since it was read", s.Flow.FreshWithin)
+}
+
+// refreshing explains a row whose present state was asked for.
+func (s Surroundings) refreshing(row *Row, now time.Time, e *Explanation) {
+	e.Text = s.tooOld(row, now) + "; its present state is asked for"
+	if s.Asked != nil {
+		e.Text += ", since " + stampText(s.Asked.At)
+	}
+	e.Next = "sent as a new generation when the source has answered"
+	if s.Source.PausedUntil.After(now) {
+		e.Reason, e.Until = string(ClientPaused), s.Source.PausedUntil
+		e.Text += fmt.Sprintf("; the source client %s is paused (%s)", s.Source.Client, s.Source.Reason)
+	}
+}
