@@ -24,6 +24,8 @@ type Config struct {
 	// Retired names flows that are not configured any more and whose jobs shall stay
 	// in the journal as they are.
 	Retired []string
+	// Retention says how long what is not needed for ever is kept.
+	Retention Retention
 
 	connectors []connectors.Connector
 	now        time.Time
@@ -36,6 +38,23 @@ type Log struct {
 	Level string
 	// Format is text or json.
 	Format string
+}
+
+// Retention says how long the journal keeps what it does not need for ever; 0 is for good.
+type Retention struct {
+	Attempts, Bodies, Dead, Errands time.Duration
+}
+
+// Fields declares the fields of the retention.
+func (t *Retention) Fields(s *field.Set) {
+	s.Duration(&t.Attempts, "attempts", "How long the history of jobs is kept: failed attempts, and what people did. 0 is for good.",
+		field.Default("90d"), field.Range("0", "3650d"))
+	s.Duration(&t.Bodies, "bodies", "How long after its last write the content of a record that is done is kept, for jobs show --body and for writing it once more without asking the source. 0 is for good.",
+		field.Default("30d"), field.Range("0", "3650d"))
+	s.Duration(&t.Dead, "dead", "How long a dead letter that nobody sees to is kept before it is given up, with its content. 0 is for good.",
+		field.Default("0"), field.Range("0", "3650d"))
+	s.Duration(&t.Errands, "errands", "How long errands that have ended are shown. 0 is for good.",
+		field.Default("90d"), field.Range("0", "3650d"))
 }
 
 const nameRule = `[a-z0-9][a-z0-9._-]{0,62}`
@@ -55,6 +74,7 @@ func (c *Config) Fields(s *field.Set) {
 		"Folder for what the daemon keeps beside the journal. Without it: what systemd gives (STATE_DIRECTORY), else the working folder.",
 		field.Example("/var/lib/syncd"), field.Advanced())
 	s.Struct(&c.Log, "log", "What is written to standard error.")
+	s.Struct(&c.Retention, "retention", "How long the journal keeps what it does not need for ever. What makes a repeated or late event harmless, links, and marks of writes in doubt stay for good.", field.Advanced())
 	field.MapOf(s, &c.Clients, func() *Client { return &Client{connectors: c.connectors} }, "clients",
 		"The accounts at APIs that syncd talks to, by a name of your choice. A client has its own credentials, pace, pause and breaker.",
 		field.Names(nameRule, nameWhat))

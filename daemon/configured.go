@@ -15,7 +15,8 @@ import (
 // PlanOf makes a plan of a checked configuration. now is where flows begin that
 // start now.
 func PlanOf(c *config.Config, now time.Time) (*Plan, error) {
-	p := &Plan{Clients: map[string]*ClientPlan{}, Flows: map[string]*FlowPlan{}, BaseDir: c.Dir}
+	p := &Plan{Clients: map[string]*ClientPlan{}, Flows: map[string]*FlowPlan{}, BaseDir: c.Dir,
+		Keep: jobs.Retention{Attempts: c.Retention.Attempts, Bodies: c.Retention.Bodies, Dead: c.Retention.Dead, Errands: c.Retention.Errands}}
 	for name, cc := range c.Clients {
 		p.Clients[name] = clientPlan(cc)
 	}

@@ -18,6 +18,8 @@ type Plan struct {
 	Flows   map[string]*FlowPlan
 	// BaseDir is the folder of the configuration file.
 	BaseDir string
+	// Keep is how long what the journal does not need for ever is kept.
+	Keep jobs.Retention
 }
 
 // ClientPlan is one client.

@@ -74,6 +74,10 @@ func (d *Daemon) prepare(ctx context.Context, r *run, h *jobs.Hold) (*tenure, er
 		t.read(soft, hard, r)
 		t.runs = append(t.runs, func() { d.errands(soft, t.client, r.plan) })
 	}
+	// One daemon is enough for it: whoever has the first lane.
+	if lanes := r.plan.Lanes(); h.LaneID == lanes[0] {
+		t.runs = append(t.runs, func() { d.prune(soft, h.LaneID, r.plan.Keep) })
+	}
 	return t, nil
 }
 

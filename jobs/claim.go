@@ -172,6 +172,10 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 
 // include takes a row into the claim, if it may go together with what is in it.
 func (c *claiming) include(row *Row, f *Flow, out *Claimed) (more bool, err error) {
+	if len(row.Body) == 0 && !row.Gone {
+		c.bare(row, f, out)
+		return true, nil
+	}
 	if singly(row, f) && len(out.Jobs) > 0 {
 		return true, nil
 	}

@@ -170,6 +170,9 @@ func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redeliver
 	if err := tx.DeleteLinks(ctx, f.Client, unlink); err != nil {
 		return err
 	}
+	if err := queueUp(ctx, tx, v.patches); err != nil {
+		return err
+	}
 	if err := tx.PatchRows(ctx, v.patches); err != nil {
 		return err
 	}

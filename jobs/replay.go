@@ -59,6 +59,16 @@ func (j *Journal) act(ctx context.Context, ids []RowID, do func(Tx, []Row) (Acte
 func (j *Journal) replay(ctx context.Context, tx Tx, rows []Row, flows map[string]*Flow) (out Acted, err error) {
 	var patches []Row
 	var asks []Request
+	var done []RowID
+	for i := range rows {
+		if rows[i].State == Done {
+			done = append(done, rows[i].RowID)
+		}
+	}
+	bare, err := bodiless(ctx, tx, done)
+	if err != nil {
+		return out, err
+	}
 	for i := range rows {
 		row := &rows[i]
 		f := flows[row.Flow]
@@ -68,7 +78,9 @@ func (j *Journal) replay(ctx context.Context, tx Tx, rows []Row, flows map[strin
 		case row.Reason == ReasonMapping || row.Reason == ReasonRenamed:
 			out.Asked++
 			asks = append(asks, ask(row, f, Remap, j.Now()))
-		case tooOldNow(row, f, j.Now()):
+		case bare[row.RowID] && !f.CanRefresh:
+			out.Skipped = append(out.Skipped, Skip{row.RowID, notKept})
+		case tooOldNow(row, f, j.Now()), bare[row.RowID]:
 			out.Asked++
 			asks = append(asks, ask(row, f, Refresh, j.Now()))
 			if row.State == Done {

@@ -224,6 +224,9 @@ func (a *app) remap(ctx context.Context, flow string, yes bool) error {
 		return err
 	}
 	defer e.j.Close()
+	if e.flow.Every() {
+		return exit(exitFinding, fmt.Errorf("flow %s writes every event once, so its events are not mapped again", flow))
+	}
 	if !e.flow.CanRefresh {
 		return exit(exitFinding, fmt.Errorf("flow %s cannot be mapped again record by record: %s", flow, jobs.NoRemap(e.flow)))
 	}
@@ -271,6 +274,11 @@ func (a *app) redeliver(ctx context.Context, flow, since string, yes bool) error
 		return err
 	}
 	defer e.j.Close()
+	if living, err := e.living(ctx); err != nil {
+		return err
+	} else if living && e.flow.Every() {
+		return exit(exitFinding, fmt.Errorf("flow %s writes events in order, and those that are written again must not be overtaken: stop syncd first", flow))
+	}
 	at, err := pointInTime("since", since, e.j.Now())
 	if err != nil {
 		return err

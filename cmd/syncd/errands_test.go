@@ -97,3 +97,30 @@ func TestRedeliverBringsBackWhatARestoredTargetLost(t *testing.T) {
 		t.Errorf("writes %q, want %q", got, want)
 	}
 }
+
+// The daemon removes what is kept no longer, and what was removed is read again when
+// it is replayed.
+func TestDaemonRemovesWhatIsKeptNoLonger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.shop.put("A", "first")
+	p := w.run()
+	w.done("A", 1)
+	body := func() bool {
+		r := w.look("jobs", "show", "orders/A", "--body", "--json")
+		return strings.Contains(r.out, `"body"`)
+	}
+	if !body() {
+		t.Fatal("it has no content from the beginning")
+	}
+	p.stop()
+	w.configure("LEVEL", "info}\nretention: {bodies: 1ms")
+	p = w.run()
+	until(t, "the content is gone", func() bool { return !body() })
+	p.await("removed what is kept no longer", "bodies=1")
+	if r := w.call("replay", "orders/A"); r.code != 0 || !strings.Contains(r.out, "0 due again, 1 asked of their source") {
+		t.Fatalf("replay: %d %s%s", r.code, r.out, r.errout)
+	}
+	until(t, "it is written once more", func() bool { return len(w.erp.effects()) == 2 })
+	p.stop()
+}
