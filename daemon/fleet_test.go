@@ -272,6 +272,10 @@ func TestACrashedDaemonIsFollowedWithinLeaseAndASecond(t *testing.T) {
 		f.pass(5 * time.Minute)
 		f.written(first)
 		f.written(second)
+		f.pass(time.Hour)
+		if s, err := alive.daemon.journal.Survey(t.Context()); err != nil || len(s.Daemons) != 1 {
+			t.Errorf("the list of daemons is %v (%v), want the living one alone", s.Daemons, err)
+		}
 		d, _, err := alive.daemon.journal.Get(t.Context(), jobs.RowID{Flow: "orders", Key: first})
 		if err != nil || d.Row.State != jobs.Done {
 			t.Errorf("%s is %s (%v), want done", first, d.Row.State, err)

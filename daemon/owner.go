@@ -335,6 +335,9 @@ func (d *Daemon) tend(ctx context.Context, r *run) time.Duration {
 		return surveyEvery
 	}
 	d.heed(r, s)
+	if err := d.journal.Bury(ctx, &s); err != nil && ctx.Err() == nil {
+		d.log.Debug("ended daemons stay on the list", "error", err)
+	}
 	sh := d.sharing(r, s)
 	take, give := sh.decide()
 	for _, o := range take {
@@ -456,8 +459,13 @@ func (d *Daemon) others(s jobs.Survey, lanes []jobs.LaneID) {
 		if l.Owner == "" || l.Owner == me || l.Lapsed || !slices.Contains(lanes, l.LaneID) {
 			continue
 		}
-		if _, free := s.Free(l.LaneID, d.journal.Me(), d.journal.Alone()); !free {
-			d.log.Info("another daemon runs a client", "client", l.String(), "owner", l.Owner, "until", l.Until)
+		if _, free := s.Free(l.LaneID, d.journal.Me(), d.journal.Alone()); free {
+			continue
 		}
+		args := []any{"client", l.String(), "until", l.Until}
+		if i := slices.IndexFunc(s.Daemons, func(m jobs.Daemon) bool { return m.Owner == l.Owner }); i >= 0 {
+			args = append(args, "pid", s.Daemons[i].Process.PID, "host", s.Daemons[i].Process.Host)
+		}
+		d.log.Info("another daemon runs a client", args...)
 	}
 }

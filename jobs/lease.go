@@ -315,6 +315,36 @@ func (j *Journal) Release(ctx context.Context, h *Hold) error {
 	return wrap(err, "give the lane of client %s back (it lapses by itself)", h.LaneID)
 }
 
+// daemonKept is how long a daemon that went silent stays on the list, for people to
+// see, if nothing tells that it has ended.
+const daemonKept = time.Hour
+
+// Bury takes daemons off the list that have ended, or were silent for an hour, and
+// whose lanes all have other owners by now.
+func (j *Journal) Bury(ctx context.Context, s *Survey) error {
+	me := j.Me()
+	var over []string
+	for _, m := range s.Daemons {
+		ended := m.Process.Ended(me.Process) || m.Lapsed && m.Until.Before(j.Now().Add(-daemonKept))
+		owns := slices.ContainsFunc(s.Leases, func(l Lease) bool { return l.Owner == m.Owner && l.Token != "" })
+		if m.Owner != me.Owner && ended && !owns {
+			over = append(over, m.Owner)
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	err := j.engine.Update(Urgent(ctx), func(tx Tx) error {
+		for _, owner := range over {
+			if err := tx.DeleteDaemon(ctx, owner); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return wrap(err, "take %d ended daemons off the list", len(over))
+}
+
 // drop forgets a hold.
 func (j *Journal) drop(h *Hold) {
 	h.end()
