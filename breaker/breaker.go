@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"syncd/internal/mutant"
 )
 
 // State is what a breaker does with calls.
@@ -177,7 +179,7 @@ func (b *Breaker) readyToTrip() bool {
 	}
 	e, s := b.evidence, b.settings
 	if e.row >= s.ConsecutiveFailures {
-		if n := e.inRow(); n.all() >= s.MinDistinct {
+		if n := e.inRow(); n.all() >= s.MinDistinct || mutant.On("one-record-is-an-outage") {
 			b.why = Why{Rule: ByRow, Failures: e.row, Calls: e.row, Distinct: n.records, Readings: n.readings}
 			return true
 		}

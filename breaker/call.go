@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"syncd/internal/mutant"
 )
 
 // Verdict says what a call tells of the client's health; see the package's doc.
@@ -65,7 +67,7 @@ func (b *Breaker) Allow() (*Call, error) {
 		return nil, b.openError()
 	}
 	c := &Call{b: b, done: done, generation: b.generation}
-	if b.state == HalfOpen {
+	if b.state == HalfOpen && !mutant.On("probe-never-ends") {
 		// A probe that is never ended would keep the machine half-open for ever.
 		limit := b.settings.ProbeTimeout
 		b.until = time.Now().Add(limit)

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 )
 
 // ErrCursorMoved says that the page was pulled after a cursor that is no longer
@@ -104,6 +105,9 @@ func (a *Admitted) Add(o Admitted) {
 // longer maps to as gone, the cursor moved; all of it or nothing.
 func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 	var sum Admitted
+	if mutant.On("cursor-first") {
+		j.moveAlone(ctx, &ad)
+	}
 	err := j.under(ctx, LaneID{Client: ad.Flow.SourceClient}, func(tx Tx, _ string) error {
 		fs, err := tx.LockFlow(ctx, ad.Flow.Name)
 		if err != nil {
@@ -153,6 +157,9 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		}
 		return tx.SaveFlow(ctx, fs)
 	})
+	if mutant.On("cursor-alone") {
+		j.moveAlone(ctx, &ad)
+	}
 	if errors.Is(err, ErrCursorMoved) {
 		return Admitted{}, ErrCursorMoved
 	}
@@ -415,7 +422,7 @@ func (a *admission) stamp(it *Item, src *SourceRecord, known bool) (connectors.S
 			return st, true
 		}
 	}
-	return st, st.Compare(src.Stamp) < 0
+	return st, st.Compare(src.Stamp) < 0 && !mutant.On("no-version-guard")
 }
 
 // reject keeps an event that could not be mapped as a dead row of its own.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 )
 
 // ClaimRequest asks for due jobs of a target client.
@@ -360,6 +361,9 @@ func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Fl
 				continue
 			}
 			o := connectors.Fail(connectors.Lost, "lost", "the daemon ended while this write was under way; claimed at %s", c.At.Format(time.RFC3339))
+			if mutant.On("lost-is-unsent") {
+				o.Class = connectors.Paused
+			}
 			n, err := j.recoverClaim(ctx, tx, c, flows, o)
 			if err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 )
 
 // Settlement is the outcome of one claimed job.
@@ -257,14 +258,16 @@ func (x *settling) settle() {
 	row, o, f := x.row, x.s.Outcome, x.s.Flow
 	before := *row
 	fol := FollowOf(o.Class)
-	counted := fol.Counts && !x.outage(fol) && !Interim(o)
-	row.Attempt = x.s.Job.Number
+	counted := (fol.Counts || o.Class == connectors.Throttled && mutant.On("throttling-counts")) && !x.outage(fol) && !Interim(o)
+	if o.Class != connectors.Lost || !mutant.On("failures-alone-count") {
+		row.Attempt = x.s.Job.Number
+	}
 	prior := row.Unresolved()
 	ignored := x.s.Job.Gone && f.OnDelete == "ignore" // nothing was sent or looked up
 	if fol.Confirms && !ignored || o.Resolved {
 		row.UnresolvedAt = time.Time{}
 	}
-	if fol.Doubts || o.Code == CodeCreatedInDoubt {
+	if fol.Doubts && !mutant.On("unknown-is-failed") || o.Code == CodeCreatedInDoubt {
 		row.UnresolvedAt = later(row.UnresolvedAt, micro(x.s.SentAt))
 	}
 	if fol.Doubts {
@@ -272,7 +275,7 @@ func (x *settling) settle() {
 		// found, and a crash or an outage does not leave hundreds to be written singly.
 		row.Solo = row.Solo || x.s.Batch && prior
 	}
-	if !fol.Confirms && o.Class != connectors.Waiting && !Interim(o) {
+	if !fol.Confirms && o.Class != connectors.Waiting && !Interim(o) && !mutant.On("skipped-in-doubt") {
 		// The attempt may have done a part of its steps, so the target no longer
 		// holds for certain what it last confirmed.
 		row.AppliedHash = nil

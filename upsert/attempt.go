@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 	"syncd/jobs"
 )
 
@@ -29,6 +30,8 @@ type attempt struct {
 	doubled bool
 	// lostLink: the link led nowhere.
 	lostLink bool
+	// removed: the link led nowhere because a removal of ours has deleted the record.
+	removed bool
 }
 
 func (s *Strategy) attempt(j *jobs.Job) *attempt {
@@ -86,7 +89,9 @@ func (a *attempt) renames() bool {
 func (a *attempt) settledAt() time.Time { return a.j.UnresolvedAt.Add(a.settle) }
 
 // unsettled reports whether an earlier write may still be at work in the target.
-func (a *attempt) unsettled() bool { return a.j.Unresolved() && a.at.Before(a.settledAt()) }
+func (a *attempt) unsettled() bool {
+	return a.j.Unresolved() && a.at.Before(a.settledAt()) && !mutant.On("no-settle-time")
+}
 
 // mustWait reports whether nothing may be written yet. A target that refuses an
 // older stamp needs no waiting: a late write is refused as it arrives. That does
@@ -136,6 +141,9 @@ func (a *attempt) lagging() connectors.Outcome {
 // sent between it and the next attempt. Any other outcome in between (a pause, a
 // failed read) makes the next negative look the first one again.
 func (a *attempt) absentOnce() (connectors.Outcome, bool) {
+	if mutant.On("one-look-believed") {
+		return connectors.Outcome{}, false
+	}
 	gap := max(a.settle, time.Second)
 	first := a.j.LastAt
 	if a.j.LastCode == jobs.CodeAbsentOnce && !first.Before(a.settledAt()) && !a.at.Before(first.Add(gap)) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 	"syncd/jobs"
 )
 
@@ -75,6 +76,9 @@ func (a *attempt) mayResend() bool {
 	if a.finder == nil {
 		return true // nothing else can tell; see send for answers after which nothing can
 	}
+	if a.removed {
+		return false // the create was done and undone, and the target still says under its key that it was done
+	}
 	switch a.j.LastClass {
 	case connectors.Invalid, connectors.Missing, connectors.Frozen:
 		return false
@@ -122,6 +126,12 @@ func (a *attempt) resend(ctx context.Context) connectors.Outcome {
 func (a *attempt) send(ctx context.Context, p *jobs.Pin) connectors.Outcome {
 	w := a.w
 	w.Body, w.Sent, w.IdempotencyKey = nil, p.Body, p.Key
+	if mutant.On("key-with-attempt") {
+		w.IdempotencyKey = fmt.Sprint(p.Key, a.j.Number)
+	}
+	if mutant.On("other-bytes") {
+		w.Sent, _ = a.composer.Compose(a.w)
+	}
 	o := a.call(ctx, opCreate, w, a.creator.Create)
 	if o.Class == connectors.Conflict {
 		// "In progress": under this key something is at work, whoever has sent it twice.

@@ -455,3 +455,23 @@ func TestWhatCarriesTheNewStrategies(t *testing.T) {
 		})
 	}
 }
+
+func TestACreateIsNotTakenForDoneByItsKeyOnceItsRecordWasRemoved(t *testing.T) {
+	k := faketarget.Zoo()["keeps all"]
+	f := defaults(connectors.IdempotencyKey)
+	f.OnDelete = "delete"
+	w := mustWorld(t, f, faketarget.Options{Keys: &k}, nil)
+	w.want("a", v1)
+	w.run(t.Context(), true, "a") // created, and the daemon ends
+	w.want("a", "")
+	w.now = w.rows["a"].DueAt
+	w.target.Script(faketarget.Fault{Kind: faketarget.LoseAnswer})
+	if o := w.one(t); o.Class != connectors.Unknown || len(w.target.Records("a")) != 0 {
+		t.Fatalf("the removal came to %+v", o)
+	}
+	w.want("a", v1)
+	if err := w.finish(); err != nil {
+		t.Fatal(err)
+	}
+	standsOnce(t, w, v1)
+}

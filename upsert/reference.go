@@ -30,7 +30,7 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 		if !a.removedByUs(o) {
 			return o
 		}
-		a.w.Link, a.lostLink = "", false
+		a.w.Link, a.lostLink, a.removed = "", false, true
 	} else if a.renames() {
 		if o, ended := a.rename(ctx); ended {
 			return o

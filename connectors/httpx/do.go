@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"syncd/internal/crash"
+	"syncd/internal/mutant"
 	"syncd/ratelimit"
 )
 
@@ -82,7 +83,7 @@ func (c *Client) run(ctx context.Context, x *call) (*Response, error) {
 }
 
 func (x *call) accepts(status int) bool {
-	return status >= 200 && status < 300 || slices.Contains(x.Accept, status)
+	return status >= 200 && status < 300 || status < 400 && status >= 300 && x.Write && mutant.On("redirect-is-success") || slices.Contains(x.Accept, status)
 }
 
 // exchange makes one request on the wire, whatever status it is answered with.

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"syncd/internal/mutant"
 )
 
 // Request is one call.
@@ -218,7 +220,7 @@ func (c *Client) headers(r *Request) (http.Header, error) {
 	if h.Get("User-Agent") == "" {
 		h.Set("User-Agent", c.userAgent)
 	}
-	if r.Write {
+	if r.Write && !mutant.On("write-rewound") {
 		// net/http takes a request with one of these for safe to repeat, and sends a
 		// write without a body a second time when the connection breaks. It looks for
 		// the canonical spelling only; servers must not care about case.
@@ -241,6 +243,9 @@ func (x *call) message() *http.Request {
 	switch {
 	case len(x.Body) > 0:
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(x.Body)), int64(len(x.Body))
+		if mutant.On("write-rewound") {
+			r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.Body)), nil }
+		}
 	case x.Write && safeMethod(x.Method):
 		// A GET that changes something: an empty body keeps the transport from
 		// repeating it, and is not seen on the wire.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"syncd/internal/mutant"
 )
 
 const hidden = "[secret]"
@@ -47,7 +49,13 @@ func (s Secret) String() string { return hidden }
 func (s Secret) GoString() string { return hidden }
 
 // Format writes "[secret]" for every verb.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
+func (s Secret) Format(f fmt.State, _ rune) {
+	if mutant.On("secret-shown") {
+		_, _ = io.WriteString(f, s.Reveal())
+		return
+	}
+	_, _ = io.WriteString(f, hidden)
+}
 
 // MarshalJSON gives "[secret]".
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }

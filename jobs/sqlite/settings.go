@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"syncd/internal/mutant"
 	"syncd/jobs"
 )
 
@@ -30,6 +31,10 @@ func settings(ctx context.Context, c *conn, queryOnly bool) error {
 	if queryOnly {
 		only, cache = 1, readerCacheKiB
 	}
+	flush, level := "FULL", int64(2)
+	if mutant.On("synchronous-normal") {
+		flush, level = "NORMAL", 1
+	}
 	for _, s := range []struct {
 		name   string
 		set    string
@@ -37,7 +42,7 @@ func settings(ctx context.Context, c *conn, queryOnly bool) error {
 		unsafe bool // whether the journal would not be durable without it
 	}{
 		{"busy_timeout", fmt.Sprint(busyMillis), busyMillis, false},
-		{"synchronous", "FULL", 2, true},
+		{"synchronous", flush, level, true},
 		{"wal_autocheckpoint", fmt.Sprint(checkpointPages), checkpointPages, false},
 		{"journal_size_limit", fmt.Sprint(walLimit), walLimit, false},
 		{"cache_size", fmt.Sprint(-cache), -cache, false},

@@ -110,6 +110,10 @@ func (w *world) one(f *jobs.Flow, e *faketarget.Entity, key string, it *jobs.Ite
 	case it.Gone:
 	case len(rs) != 1:
 		w.st.violation("I2: the target has %d records of %s %s", len(rs), f.Name, key)
+	case rs[0].Body != string(it.Pairs[0].Body) && slices.ContainsFunc(e.Effects(), func(x faketarget.Effect) bool {
+		return x.Key == key && x.Body == string(it.Pairs[0].Body) && x.Stamp.Version == it.Version
+	}):
+		w.st.violation("I3: %s %s stood as %s, and went back to %s", f.Name, key, it.Pairs[0].Body, rs[0].Body)
 	case rs[0].Body != string(it.Pairs[0].Body):
 		w.st.violation("I2: %s %s is %s, want %s", f.Name, key, rs[0].Body, it.Pairs[0].Body)
 	}

@@ -140,7 +140,7 @@ func (n *node) poll(ctx context.Context, a *actor, f *jobs.Flow) {
 		if len(items) == 0 {
 			continue
 		}
-		_, err = n.journal.Admit(ctx, jobs.Admission{Flow: f, Move: true, From: fs.Cursor, Next: next, Items: items})
+		_, err = n.journal.Admit(onLane(ctx, n.w.lanes[0]), jobs.Admission{Flow: f, Move: true, From: fs.Cursor, Next: next, Items: items})
 		if err != nil && !errors.Is(err, jobs.ErrCursorMoved) {
 			a.sleep(a.st.upTo(time.Second))
 		}
@@ -170,7 +170,7 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 			unsure = nil
 		}
 		n.under[l]++ // a lease is not given back between a claim and its units
-		got, err := n.journal.Claim(ctx, jobs.ClaimRequest{Client: l.Client, Shard: l.Shard, Limit: 4, Flows: n.w.flows, InFlight: len(n.rows),
+		got, err := n.journal.Claim(onLane(ctx, l), jobs.ClaimRequest{Client: l.Client, Shard: l.Shard, Limit: 4, Flows: n.w.flows, InFlight: len(n.rows),
 			Busy: func(id jobs.RowID, k jobs.EntityKey) bool { return n.rows[id] || n.records[k] }})
 		if err != nil {
 			unsure = append(unsure, got.ID)
@@ -193,6 +193,16 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 
 type holdKey struct{}
 
+// unitKey is for the jobs that are being written.
+type unitKey struct{}
+
+type laneKey struct{}
+
+// onLane says that what is written to the journal is written for a lane.
+func onLane(ctx context.Context, l jobs.LaneID) context.Context {
+	return context.WithValue(ctx, laneKey{}, l)
+}
+
 // units groups jobs into what is written in one go.
 func (n *node) units(js []*jobs.Job) (out [][]*jobs.Job) {
 	open := map[string]int{}
@@ -213,7 +223,7 @@ func (n *node) units(js []*jobs.Job) (out [][]*jobs.Job) {
 func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job) {
 	h := ctx.Value(holdKey{}).(*jobs.Hold)
 	f := n.w.flows[u[0].Flow]
-	out := n.doers[f.Name].Apply(ctx, u)
+	out := n.doers[f.Name].Apply(context.WithValue(ctx, unitKey{}, u), u)
 	now := n.journal.Now()
 	ss := make([]jobs.Settlement, len(u))
 	for i := range u {
@@ -224,7 +234,7 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 		a.st.note(fmt.Sprintf("%s %s/%s attempt %d: %s %s", n.name, f.Name, u[i].Key, u[i].Number, out[i].Class, out[i].Code))
 	}
 	for h.Valid() {
-		done, err := n.journal.Settle(ctx, l.Client, ss)
+		done, err := n.journal.Settle(onLane(ctx, l), l.Client, ss)
 		if err == nil {
 			for _, s := range done {
 				n.w.settled(n, s)
@@ -258,6 +268,13 @@ func (x *wire) Update(ctx context.Context, fn func(jobs.Tx) error) error {
 	a := actorOf(ctx)
 	a.step("before a transaction")
 	st := a.st
+	unseen := fn
+	fn = func(tx jobs.Tx) error {
+		if err := unseen(&witness{tx, x.w}); err != nil {
+			return err
+		}
+		return x.w.stored(ctx, x.n, tx)
+	}
 	if time.Now().Before(x.n.cut) || st.chance(60) {
 		return errAway
 	}

@@ -31,6 +31,7 @@ func (r *reach) call(ctx context.Context, what, key string, do func() connectors
 			return connectors.Fail(connectors.Paused, "lease", "the lease of the lane is over")
 		}
 		r.n.w.sent(r.n, h, what, key)
+		r.n.w.begun(ctx.Value(unitKey{}).([]*jobs.Job))
 	}
 	o := do()
 	r.n.w.land()

@@ -19,6 +19,8 @@ import (
 var (
 	seeds = flag.Int("seeds", 5000, "how many fresh seeds to play")
 	seed  = flag.Uint64("seed", 0, "play this seed alone, and show its history")
+	from  = flag.Uint64("from", 0, "play the seeds after this one instead of fresh ones")
+	most  = flag.Int64("failures", 5, "end after so many histories that broke promises")
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -93,19 +95,25 @@ func TestPromisesHoldInEveryHistory(t *testing.T) {
 		return
 	}
 	for _, s := range failedBefore(t) {
+		if *from != 0 {
+			break
+		}
 		if out := play(t, s, nil); len(out.wrong) > 0 {
 			t.Errorf("seed %d fails again: %s", s, strings.Join(out.wrong, "\n  "))
 		}
 	}
 	var next, failed atomic.Int64
 	base := uint64(time.Now().UnixNano()) &^ 0xffffff // fresh ones each time
+	if *from != 0 {
+		base = *from
+	}
 	workers := runtime.GOMAXPROCS(0)
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
 			t.Parallel()
 			for {
 				i := next.Add(1)
-				if i > int64(*seeds) || failed.Load() > 5 {
+				if i > int64(*seeds) || failed.Load() >= *most {
 					return
 				}
 				s := base + uint64(i)

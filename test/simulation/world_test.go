@@ -29,6 +29,8 @@ type world struct {
 	// ahead is by how much the journal's clock is off; jumps says that it may jump.
 	ahead time.Duration
 	jumps bool
+	// newest are the newest attempts of which anything was sent.
+	newest map[jobs.RowID]*jobs.Job
 	// beside is a person's way to the journal.
 	beside *jobs.Journal
 }
@@ -44,7 +46,7 @@ type source struct {
 }
 
 func newWorld(st *stage) *world {
-	w := &world{st: st, source: &source{st: st, newest: map[string]*jobs.Item{}}, flows: map[string]*jobs.Flow{}, entities: map[string]*faketarget.Entity{}}
+	w := &world{st: st, source: &source{st: st, newest: map[string]*jobs.Item{}}, newest: map[jobs.RowID]*jobs.Job{}, flows: map[string]*jobs.Flow{}, entities: map[string]*faketarget.Entity{}}
 	w.engine = memory.Open(memory.Options{Now: func() time.Time { return time.Now().Add(w.ahead).UTC().Truncate(time.Microsecond) }})
 	w.beside = jobs.New(w.engine, jobs.Options{Owner: "a person", Rand: st.r.Float64})
 	w.jumps = st.r.IntN(4) == 0
@@ -120,14 +122,15 @@ func (s *source) change() {
 	if s.newest[id] != nil && !s.newest[id].Gone && s.st.r.IntN(6) == 0 {
 		it.Gone = true
 	} else {
-		body := fmt.Sprintf(`{"key":"K%s","n":%d}`, id, it.Version)
+		body := fmt.Sprintf(`{"key":"K%s","n":%d}`, id, s.st.r.IntN(4)) // a record may become again what it was
 		it.Pairs = []jobs.Pair{{Key: "K" + id, Body: json.RawMessage(body)}}
 	}
 	s.newest[id] = &it
 	s.log = append(s.log, it)
 }
 
-// pull returns what comes after a cursor; sometimes it begins with old events again.
+// pull returns what comes after a cursor; sometimes it begins with old events again,
+// or ends with one that comes late.
 func (s *source) pull(cursor json.RawMessage, observed time.Time) ([]jobs.Item, json.RawMessage) {
 	at, _ := strconv.Atoi(string(cursor))
 	end := min(at+3, len(s.log))
@@ -136,6 +139,9 @@ func (s *source) pull(cursor json.RawMessage, observed time.Time) ([]jobs.Item, 
 		from = max(0, at-s.st.r.IntN(6))
 	}
 	items := slices.Clone(s.log[from:end])
+	if end > 0 && s.st.chance(8) {
+		items = append(items, s.log[s.st.r.IntN(end)])
+	}
 	for i := range items {
 		items[i].Observed = observed
 	}

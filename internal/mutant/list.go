@@ -1,0 +1,73 @@
+package mutant
+
+// Mutant is one mistake.
+type Mutant struct {
+	Name string
+	// What is wrong with it.
+	What string
+	// Breaks are the promises that it breaks, by their names in docs/design.md.
+	Breaks []string
+	// Package and Test are what must notice it, and Says a part of what it says then.
+	Package, Test, Says string
+}
+
+const (
+	simulation = "test/simulation"
+	histories  = "TestPromisesHoldInEveryHistory"
+)
+
+// All lists all mutants.
+func All() []Mutant {
+	return []Mutant{
+		{Name: "key-with-attempt", What: "the idempotency key of a create is made anew for each attempt", Breaks: []string{"I1"},
+			Package: "upsert", Test: "TestALostCreateIsSentAgainInTheSameBytesUnderTheSameKey", Says: "creates bore the keys"},
+		{Name: "write-rewound", What: "the HTTP transport may send a write again by itself, since it carries a key", Breaks: []string{"I1"},
+			Package: "connectors/httpx", Test: "TestWriteThatFailsOnAUsedConnectionIsOnTheWireOnce", Says: "requests on the wire"},
+		{Name: "one-look-believed", What: "a record whose create is in doubt is taken for absent after one look", Breaks: []string{"I1"},
+			Package: "upsert", Test: "TestLookUpReadsTwiceBeforeItCreatesAgain", Says: "should be transient (absent_once)"},
+		{Name: "cursor-first", What: "the cursor is moved before the page is in the journal", Breaks: []string{"I2"},
+			Package: simulation, Test: histories, Says: "I2: "},
+		{Name: "cursor-alone", What: "the cursor is moved in a transaction of its own, whatever became of the page's", Breaks: []string{"I2"},
+			Package: simulation, Test: histories, Says: "I2: "},
+		{Name: "no-overlap", What: "a reading begins exactly where the last one ended", Breaks: []string{"I2"},
+			Package: "connectors/rest", Test: "TestRecordThatTurnsUpWithTheNewestStampIsReadWhateverIsSaidOfTheFilter", Says: "strict true, inclusive true: map[]"},
+		{Name: "redirect-is-success", What: "a redirect as the answer to a write is taken for success", Breaks: []string{"I2"},
+			Package: "connectors/httpx", Test: "TestRedirectErrorNamesTheURLToConfigure", Says: "got error <nil>, want redirect"},
+		{Name: "no-version-guard", What: "an older event is admitted like a newer one", Breaks: []string{"I3"},
+			Package: simulation, Test: histories, Says: "broke promises"},
+		{Name: "no-settle-time", What: "a record is written again while an earlier write may still be at work", Breaks: []string{"I1", "I3"},
+			Package: "upsert", Test: "TestAbsenceIsNotBelievedBeforeSettleTime", Says: "should be transient (settling)"},
+		{Name: "unknown-is-failed", What: "a write whose answer was not read is taken for one that failed", Breaks: []string{"I4"},
+			Package: simulation, Test: histories, Says: "I4: "},
+		{Name: "lost-is-unsent", What: "writes that an ended daemon left on the wire are taken for unsent", Breaks: []string{"I4"},
+			Package: simulation, Test: histories, Says: "broke promises"},
+		{Name: "skipped-in-doubt", What: "a state that was applied before is skipped although a write is in doubt", Breaks: []string{"I4"},
+			Package: simulation, Test: histories, Says: "broke promises"},
+		{Name: "other-bytes", What: "the newest state is sent under the key of an older one that is in doubt", Breaks: []string{"I5"},
+			Package: "upsert", Test: "TestALostCreateIsSentAgainInTheSameBytesUnderTheSameKey", Says: "creates bore the keys"},
+		{Name: "done-without-lease", What: "an outcome is stored without a look at the lease", Breaks: []string{"I6"},
+			Package: simulation, Test: histories, Says: "I6: "},
+		{Name: "no-deadline", What: "a daemon trusts its lease for as long as nobody tells it otherwise", Breaks: []string{"I6"},
+			Package: simulation, Test: histories, Says: "I6: "},
+		{Name: "lease-revived", What: "a lease that had lapsed is trusted again once it was renewed", Breaks: []string{"I6"},
+			Package: simulation, Test: histories, Says: "broke promises"},
+		{Name: "pause-overlooked", What: "a client is called although it is paused", Breaks: []string{"I7"},
+			Package: "ratelimit", Test: "TestPausedClientRefusesAtOnceAndCallsNobody", Says: "want a pause"},
+		{Name: "throttling-counts", What: "a call that the target throttled costs an attempt", Breaks: []string{"I8"},
+			Package: simulation, Test: histories, Says: "I8: "},
+		{Name: "failures-alone-count", What: "an attempt is counted when it has failed, not when it was lost", Breaks: []string{"I6", "I9"},
+			Package: simulation, Test: histories, Says: "I9: "},
+		{Name: "never-given-up", What: "a job is tried for ever", Breaks: []string{"I9"},
+			Package: "jobs", Test: "TestAJobIsGivenUpAfterItsAttemptsAndNotBeforeRetryFor", Says: "given up false"},
+		{Name: "probe-never-ends", What: "a probe whose end is never told keeps the breaker half-open", Breaks: []string{"I10"},
+			Package: "breaker", Test: "TestProbeThatIsNeverEndedCountsAsFailed", Says: "breaker is half-open, want open"},
+		{Name: "one-record-is-an-outage", What: "the failures of one record open the breaker for all", Breaks: []string{"I10"},
+			Package: "breaker", Test: "TestWhatIsNoOutageKeepsItClosed", Says: "breaker is open, want closed"},
+		{Name: "rebound", What: "a flow whose key was changed goes on with the records of the old one", Breaks: []string{"I11"},
+			Package: "jobs/memory", Test: "TestTheJournalKeepsItsRules/a_flow_that_has_rows_is_refused_when_what_ties_its_records_is_another", Says: "want one change"},
+		{Name: "secret-shown", What: "a secret is shown when it is printed", Breaks: []string{"I12"},
+			Package: "internal/field", Test: "TestASecretNeverShowsItself", Says: "the secret shows"},
+		{Name: "synchronous-normal", What: "SQLite is not asked to flush each commit", Breaks: []string{"I13"},
+			Package: "jobs/sqlite", Test: "TestEveryConnectionIsDurable", Says: "synchronous is 1"},
+	}
+}

@@ -1,0 +1,105 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"syncd/connectors"
+	"syncd/jobs"
+)
+
+// witness sees what is stored in rows.
+type witness struct {
+	jobs.Tx
+	w *world
+}
+
+func (x *witness) PutRows(ctx context.Context, rows []jobs.Row) error {
+	if err := x.see(ctx, rows); err != nil {
+		return err
+	}
+	return x.Tx.PutRows(ctx, rows)
+}
+
+func (x *witness) PatchRows(ctx context.Context, rows []jobs.Row) error {
+	if err := x.see(ctx, rows); err != nil {
+		return err
+	}
+	return x.Tx.PatchRows(ctx, rows)
+}
+
+// Claims puts the claims in an order that the seed alone decides: their ids are random.
+func (x *witness) Claims(ctx context.Context, client string) ([]jobs.Claim, error) {
+	cs, err := x.Tx.Claims(ctx, client)
+	slices.SortStableFunc(cs, func(a, b jobs.Claim) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Jobs[0].RowID.String(), b.Jobs[0].RowID.String()))
+	})
+	return cs, err
+}
+
+// see holds rows against what they were.
+func (x *witness) see(ctx context.Context, rows []jobs.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	ids := make([]jobs.RowID, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].RowID
+	}
+	before, err := x.Rows(ctx, ids, false)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		is := &rows[i]
+		if k := slices.IndexFunc(before, func(r jobs.Row) bool { return r.RowID == is.RowID }); k >= 0 {
+			x.w.changed(&before[k], is)
+		}
+	}
+	return nil
+}
+
+// free are the outcomes that cost no attempt.
+var free = []connectors.Class{connectors.Throttled, connectors.Paused, connectors.Auth, connectors.Waiting, connectors.Expired}
+
+// changed looks at a row that was something else before.
+func (w *world) changed(was, is *jobs.Row) {
+	if is.Attempt < was.Attempt || is.Generation < was.Generation {
+		w.st.violation("I9: %s goes back from generation %d, attempt %d, to generation %d, attempt %d", is.RowID, was.Generation, was.Attempt, is.Generation, is.Attempt)
+	}
+	if d, old := is.Desired, was.Desired; d.Epoch < old.Epoch || d.Epoch == old.Epoch && d.Version < old.Version {
+		w.st.violation("I3: what %s should be goes back from version %d to %d", is.RowID, old.Version, d.Version)
+	}
+	if is.Tries > was.Tries && slices.Contains(free, is.LastClass) {
+		w.st.violation("I8: %s cost %s an attempt", is.LastClass, is.RowID)
+	}
+}
+
+// begun looks at jobs of which something is about to be sent: each is an attempt that
+// is counted for itself.
+func (w *world) begun(js []*jobs.Job) {
+	for _, jb := range js {
+		if n := w.newest[jb.RowID]; n != nil && n != jb && n.Number >= jb.Number {
+			w.st.violation("I9: attempt %d of %s is made, and attempt %d was", jb.Number, jb.RowID, n.Number)
+		}
+		w.newest[jb.RowID] = jb
+	}
+}
+
+// stored looks at a transaction for a lane before it is committed: its daemon must
+// have the lane.
+func (w *world) stored(ctx context.Context, n *node, tx jobs.Tx) error {
+	lane, ok := ctx.Value(laneKey{}).(jobs.LaneID)
+	if !ok {
+		return nil
+	}
+	ls, err := tx.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(ls, func(l jobs.Lease) bool { return l.LaneID == lane && l.Token != "" && l.Owner == n.name }) {
+		w.st.violation("I6: %s writes to the journal for lane %s, which it does not have", n.name, lane)
+	}
+	return nil
+}
