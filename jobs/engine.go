@@ -80,6 +80,10 @@ type Tx interface {
 	PutRows(ctx context.Context, rows []Row) error
 	// PatchRows replaces everything but the body of rows that exist.
 	PatchRows(ctx context.Context, rows []Row) error
+	// CloseRows ends those rows of a client that fit their closings, as Closing.Close
+	// says, and returns their ids. rest are the others that exist, as Rows would return
+	// them. All of them are held, in one go. Each closing names another row.
+	CloseRows(ctx context.Context, client string, cs []Closing, now time.Time) (closed []RowID, rest []Row, err error)
 	// Due returns ready rows of a lane with DueAt <= now, with bodies, ordered
 	// by DueAt, at most limit. In an Update they are held as those of Rows are;
 	// rows that another transaction holds are left out, not waited for.

@@ -3,6 +3,7 @@ package jobs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"syncd/connectors"
@@ -47,43 +48,60 @@ type Settled struct {
 // claim and by the number of its attempt, so that an outcome that comes after
 // the claim was given to another changes nothing.
 func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([]Settled, error) {
-	var out []Settled
 	if len(ss) == 0 {
 		return nil, nil
 	}
+	out, err := j.settle(ctx, client, ss, closings(client, ss))
+	if errors.Is(err, errNotOurs) {
+		out, err = j.settle(ctx, client, ss, nil)
+	}
+	return out, wrap(err, "settle %d jobs of client %s", len(ss), client)
+}
+
+// errNotOurs undoes a transaction that has closed rows of a claim which is not ours
+// any more.
+var errNotOurs = errors.New("the claim is not ours any more")
+
+func (j *Journal) settle(ctx context.Context, client string, ss []Settlement, cs []Closing) (out []Settled, err error) {
 	var w *weighing
-	err := j.under(ctx, LaneID{client, ss[0].Job.Shard}, func(tx Tx, owner string) (err error) {
-		out = out[:0]
-		now := j.Now()
+	err = j.under(ctx, LaneID{client, ss[0].Job.Shard}, func(tx Tx, owner string) (err error) {
+		out = make([]Settled, 0, len(ss))
+		b := &settlement{ctx: ctx, tx: tx, client: client, now: j.Now()}
 		if w, err = j.weigh(ctx, tx, ss); err != nil {
 			return err
 		}
-		byID, err := rowsOf(ctx, tx, ss)
+		if err := b.begin(ss, cs); err != nil {
+			return err
+		}
+		live, err := b.release(owner, ss)
 		if err != nil {
 			return err
 		}
-		live, err := release(ctx, tx, owner, ss, byID)
-		if err != nil {
-			return err
-		}
-		b := &settlement{ctx: ctx, tx: tx, client: client, now: now, rows: byID}
 		for i := range ss {
-			row := byID[ss[i].Job.RowID]
-			if !unsettled(row, ss[i].Job) || !live[ss[i].Job.ClaimID] {
-				out = append(out, Settled{RowID: ss[i].Job.RowID, Fenced: true})
+			id, row := ss[i].Job.RowID, b.rows[ss[i].Job.RowID]
+			switch {
+			case b.closed[id] && !live[ss[i].Job.ClaimID]:
+				return errNotOurs
+			case b.closed[id]:
+				b.follow(&ss[i])
+				w.weighed(i, &ss[i], b.now)
+				out = append(out, Settled{RowID: id, State: Done, Class: ss[i].Outcome.Class})
+				continue
+			case !unsettled(row, ss[i].Job) || !live[ss[i].Job.ClaimID]:
+				out = append(out, Settled{RowID: id, Fenced: true})
 				continue
 			}
 			if err := b.one(row, ss[i], j.rnd); err != nil {
 				return err
 			}
-			w.weighed(i, &ss[i], now)
+			w.weighed(i, &ss[i], b.now)
 			out = append(out, Settled{RowID: row.RowID})
 		}
 		if err := w.end(b); err != nil {
 			return err
 		}
 		for i := range out {
-			if row := byID[out[i].RowID]; !out[i].Fenced {
+			if row := b.rows[out[i].RowID]; !out[i].Fenced && !b.closed[out[i].RowID] {
 				out[i].State, out[i].Reason, out[i].DueAt, out[i].Class = row.State, row.Reason, row.DueAt, row.LastClass
 			}
 		}
@@ -92,23 +110,43 @@ func (j *Journal) Settle(ctx context.Context, client string, ss []Settlement) ([
 	if err == nil {
 		w.keep(&j.refusals, out)
 	}
-	return out, wrap(err, "settle %d jobs of client %s", len(ss), client)
+	return out, err
 }
 
-func rowsOf(ctx context.Context, tx Tx, ss []Settlement) (map[RowID]*Row, error) {
-	ids := make([]RowID, len(ss))
-	for i, s := range ss {
-		ids[i] = s.Job.RowID
+// begin closes what can be closed where it is, and reads the other rows.
+func (b *settlement) begin(ss []Settlement, cs []Closing) (err error) {
+	var closed []RowID
+	var rows []Row
+	if cs == nil {
+		ids := make([]RowID, len(ss))
+		for i, s := range ss {
+			ids[i] = s.Job.RowID
+		}
+		rows, err = b.tx.Rows(b.ctx, ids, false)
+	} else {
+		closed, rows, err = b.tx.CloseRows(b.ctx, b.client, cs, b.now)
 	}
-	rows, err := tx.Rows(ctx, ids, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	byID := make(map[RowID]*Row, len(rows))
+	b.closed = make(map[RowID]bool, len(closed))
+	for _, id := range closed {
+		b.closed[id] = true
+	}
+	b.rows = make(map[RowID]*Row, len(rows))
 	for i := range rows {
-		byID[rows[i].RowID] = &rows[i]
+		b.rows[rows[i].RowID] = &rows[i]
 	}
-	return byID, nil
+	return nil
+}
+
+// follow notes what the confirmation of a row that is closed means for others.
+func (b *settlement) follow(s *Settlement) {
+	k := s.Job.EntityKey()
+	if s.Outcome.Link != "" {
+		b.links = append(b.links, Link{EntityKey: k, Link: s.Outcome.Link, SeenAt: b.now})
+	}
+	b.wake = append(b.wake, k)
 }
 
 // unsettled reports whether the job's attempt is the row's next one.
@@ -117,18 +155,22 @@ func unsettled(row *Row, jb *Job) bool { return row != nil && row.Attempt == jb.
 // release takes the jobs that are settled now off their claims. Jobs settled
 // before are not counted, so that a settlement repeated after a commit of
 // unknown outcome does not take a claim away from jobs still under way.
-func release(ctx context.Context, tx Tx, owner string, ss []Settlement, byID map[RowID]*Row) (map[string]bool, error) {
+func (b *settlement) release(owner string, ss []Settlement) (map[string]bool, error) {
 	perClaim := map[string]int{}
-	seen := make(map[RowID]bool, len(ss))
+	seen := make(map[RowID]bool, len(ss)-len(b.closed))
 	for _, s := range ss {
-		if !seen[s.Job.RowID] && unsettled(byID[s.Job.RowID], s.Job) {
+		id := s.Job.RowID
+		switch {
+		case b.closed[id]:
 			perClaim[s.Job.ClaimID]++
-			seen[s.Job.RowID] = true
+		case !seen[id] && unsettled(b.rows[id], s.Job):
+			perClaim[s.Job.ClaimID]++
+			seen[id] = true
 		}
 	}
 	live := make(map[string]bool, len(perClaim))
 	for id, n := range perClaim {
-		ok, err := tx.ReduceClaim(ctx, id, owner, n)
+		ok, err := b.tx.ReduceClaim(b.ctx, id, owner, n)
 		if err != nil {
 			return nil, err
 		}
@@ -144,6 +186,7 @@ type settlement struct {
 	client  string
 	now     time.Time
 	rows    map[RowID]*Row // as they are by now
+	closed  map[RowID]bool // rows that are settled already
 	patches []Row
 	history []Attempt
 	links   []Link
@@ -177,7 +220,7 @@ func (b *settlement) one(row *Row, s Settlement, rnd func() float64) error {
 		st.awaited = len(ls) > 0
 	}
 	from := row.RenamedFrom
-	wasQuiet := row.LastClass == "" || row.LastClass.Confirmed()
+	wasQuiet := row.quiet()
 	st.settle()
 	if err := b.endKeys(row, s.Flow, s.Outcome); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // returns an engine on a fresh place for this test alone, with its own clock.
 func Engine(t *testing.T, open func(t *testing.T) jobs.Engine) {
 	for _, group := range [][]sentence{rowSentences, dueSentences, flowSentences, claimSentences, listSentences, transactionSentences,
-		leaseSentences, shardSentences, pinSentences, groupSentences, runSentences, pruneSentences, walkSentences} {
+		leaseSentences, closeSentences, shardSentences, pinSentences, groupSentences, runSentences, pruneSentences, walkSentences} {
 		for _, s := range group {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()

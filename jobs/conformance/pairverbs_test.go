@@ -47,6 +47,28 @@ func (x *both) PatchRows(ctx context.Context, rows []jobs.Row) error {
 	return x.change("PatchRows", func(tx jobs.Tx) error { return tx.PatchRows(ctx, rows) })
 }
 
+// closing is the answer of CloseRows.
+type closing struct {
+	closed []jobs.RowID
+	rest   []jobs.Row
+}
+
+func (x *both) CloseRows(ctx context.Context, client string, cs []jobs.Closing, now time.Time) ([]jobs.RowID, []jobs.Row, error) {
+	x.client(client)
+	got, err := compared(x, "CloseRows", func(m, d closing) string {
+		ids := by(jobs.RowID.String)
+		return difference(ids(m.closed), ids(d.closed)) + difference(by(rowName)(m.rest), by(rowName)(d.rest))
+	}, closeIn(ctx, client, cs, now), closeIn(ctx, client, cs, now))
+	return got.closed, got.rest, err
+}
+
+func closeIn(ctx context.Context, client string, cs []jobs.Closing, now time.Time) func(jobs.Tx) (closing, error) {
+	return func(tx jobs.Tx) (c closing, err error) {
+		c.closed, c.rest, err = tx.CloseRows(ctx, client, cs, now)
+		return c, err
+	}
+}
+
 func (x *both) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int) ([]jobs.Row, error) {
 	x.client(lane.Client)
 	due := func(tx jobs.Tx) ([]jobs.Row, error) { return tx.Due(ctx, lane, now, limit) }

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"syncd/connectors"
 	"syncd/jobs"
 )
 
@@ -69,6 +70,7 @@ func (w *world) rowVerbs() map[string]func() verb {
 			lane, at, limit := w.lane(), w.now().Add(pick(w.t, "until", -time.Microsecond, 0, 3*time.Hour)), w.limit()
 			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Due(ctx, lane, at, limit); return err }
 		},
+		"CloseRows":  w.closeRows,
 		"Wake":       w.wake,
 		"Wake again": w.wake,
 		"Reshard": func() verb {
@@ -102,6 +104,42 @@ func (w *world) wake() verb {
 	client, at := w.client(), w.now()
 	keys := append(some(w, "keys", w.entityKey), jobs.EntityKey{Entity: "sale", Key: w.key()}, jobs.EntityKey{Entity: "sale", Key: w.key()})
 	return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Wake(ctx, client, keys, at); return err }
+}
+
+// closeRows closes rows that fit but for what little is drawn, and whatever else there is.
+func (w *world) closeRows() verb {
+	client, at := w.client(), w.now()
+	var rows []jobs.Row
+	var cs []jobs.Closing
+	seen := map[jobs.RowID]bool{}
+	for _, r := range some(w, "rows", w.row) {
+		if seen[r.RowID] {
+			continue
+		}
+		seen[r.RowID] = true
+		class := pick(w.t, "class", connectors.Applied, connectors.Unchanged, "")
+		cs = append(cs, jobs.Closing{RowID: r.RowID, Generation: r.Generation, Attempt: r.Attempt + 1, Class: class})
+		if spoilt := pick(w.t, "spoilt", 0, 1, 2, 3, 4, 5, 6, 7, 8); spoilt < 8 {
+			near := r
+			near.Client, near.State, near.Gone, near.UnresolvedAt, near.LastClass = client, jobs.Ready, false, time.Time{}, connectors.Unchanged
+			near.Group, near.WaitEntity, near.WaitKey, near.RenamedFrom = "", "", "", ""
+			for i, back := range []func(){func() { near.Client = r.Client }, func() { near.State = r.State }, func() { near.Gone = r.Gone },
+				func() { near.UnresolvedAt = r.UnresolvedAt }, func() { near.LastClass = r.LastClass }, func() { near.Group = r.Group },
+				func() { near.WaitEntity, near.WaitKey = r.WaitEntity, r.WaitKey }} {
+				if i == spoilt {
+					back()
+				}
+			}
+			rows = append(rows, near)
+		}
+	}
+	return func(ctx context.Context, tx jobs.Tx) error {
+		if err := tx.PutRows(ctx, rows); err != nil {
+			return err
+		}
+		_, _, err := tx.CloseRows(ctx, client, cs, at)
+		return err
+	}
 }
 
 // filter has some of its fields set.

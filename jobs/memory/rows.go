@@ -43,6 +43,27 @@ func (t *tx) PatchRows(_ context.Context, rows []jobs.Row) error {
 	})
 }
 
+// CloseRows implements jobs.Tx.
+func (t *tx) CloseRows(_ context.Context, client string, cs []jobs.Closing, now time.Time) (closed []jobs.RowID, rest []jobs.Row, err error) {
+	if err := t.writes(); err != nil {
+		return nil, nil, err
+	}
+	for _, c := range cs {
+		r, ok := t.s.rows.get(rowKey(c.RowID))
+		switch {
+		case !ok:
+		case c.Fits(client, r):
+			done := *r
+			c.Close(&done, moment(now))
+			t.s.setRow(t.edit, &done)
+			closed = append(closed, c.RowID)
+		default:
+			rest = append(rest, rowOut(r, false))
+		}
+	}
+	return closed, rest, nil
+}
+
 // storeRows stores those of rows for which decide says so, the last of equal ones.
 // decide gets the row that is there, or nil, and sets the body.
 func (t *tx) storeRows(rows []jobs.Row, decide func(r, old *jobs.Row) bool) error {

@@ -80,6 +80,9 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 			cancel()
 		}
 		if t != nil {
+			if !committed {
+				t.touched.undone()
+			}
 			e.marks.lower(t.touched)
 		}
 		release()

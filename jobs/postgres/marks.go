@@ -127,10 +127,20 @@ type touches struct {
 	lanes map[jobs.LaneID]time.Time
 	// clients are those of which rows in any lane were made due.
 	clients map[string]time.Time
+	// ifUndone are those of which rows were held that are ready, due at some time, if
+	// the transaction is not committed.
+	ifUndone map[string]bool
 }
 
 func newTouches() touches {
-	return touches{map[jobs.LaneID]time.Time{}, map[string]time.Time{}}
+	return touches{map[jobs.LaneID]time.Time{}, map[string]time.Time{}, map[string]bool{}}
+}
+
+// undone notes that the transaction may not have been committed.
+func (t touches) undone() {
+	for client := range t.ifUndone {
+		t.woke(client, time.Time{})
+	}
 }
 
 func (t touches) add(r *jobs.Row) {

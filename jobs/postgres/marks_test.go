@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,5 +180,59 @@ func TestAMarkIsNotRaisedOverRowsThatASearchCouldNotSee(t *testing.T) {
 				t.Errorf("the mark stands at %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// Who searches while rows are being closed passes over them, and remembers that there
+// is nothing due before what was found.
+func TestRowsWhoseClosingWasUndoneAreFoundAtOnce(t *testing.T) {
+	t.Parallel()
+	e, err := Open(t.Context(), pgtest.DSN(t), Options{Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	start := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	row := func(key string, due time.Time) jobs.Row {
+		return jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: key}, Client: "erp", State: jobs.Ready, Generation: 1, DueAt: due}
+	}
+	due := func() (keys []string) {
+		t.Helper()
+		err := e.Update(t.Context(), func(tx jobs.Tx) error {
+			rows, err := tx.Due(t.Context(), jobs.LaneID{Client: "erp"}, start.Add(time.Hour), 10)
+			for _, r := range rows {
+				keys = append(keys, r.Key)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	put := []jobs.Row{row("A", start), row("B", start.Add(time.Minute))}
+	if err := e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), put) }); err != nil {
+		t.Fatal(err)
+	}
+	due() // the first search goes without a mark, the next ones do not for a while
+	undone := errors.New("undone")
+	err = e.Update(t.Context(), func(tx jobs.Tx) error {
+		closed, _, err := tx.CloseRows(t.Context(), "erp", []jobs.Closing{{RowID: put[0].RowID, Generation: 1, Attempt: 1, Class: "applied"}}, start)
+		if err != nil || len(closed) != 1 {
+			t.Errorf("%d rows were closed, want 1 (%v)", len(closed), err)
+		}
+		if got := due(); !slices.Equal(got, []string{"B"}) {
+			t.Errorf("meanwhile %v is due, want B", got)
+		}
+		return undone
+	})
+	if !errors.Is(err, undone) {
+		t.Fatal(err)
+	}
+	e.marks.mu.Lock()
+	e.marks.of(jobs.LaneID{Client: "erp"}).look = time.Now().Add(time.Hour)
+	e.marks.mu.Unlock()
+	if got := due(); !slices.Equal(got, []string{"A", "B"}) {
+		t.Errorf("%v is due, want A and B", got)
 	}
 }

@@ -150,6 +150,10 @@ func (p *planTest) run(when string) {
 	for i := range bare {
 		bare[i].Body = nil
 	}
+	var closings []jobs.Closing
+	for i := range rows {
+		closings = append(closings, jobs.Closing{RowID: rows[i].RowID, Attempt: 1, Class: "applied"})
+	}
 	var names, tokens []string
 	var groups []jobs.Group
 	var pins []jobs.Pin
@@ -175,6 +179,10 @@ func (p *planTest) run(when string) {
 		{"PutRows", func(tx jobs.Tx) error { return tx.PutRows(ctx, rows) }},
 		{"PutRows without bodies", func(tx jobs.Tx) error { return tx.PutRows(ctx, bare) }},
 		{"PatchRows", func(tx jobs.Tx) error { return tx.PatchRows(ctx, rows) }},
+		{"CloseRows", func(tx jobs.Tx) error {
+			_, _, err := tx.CloseRows(ctx, "erp", closings, now)
+			return err
+		}},
 		{"Due", func(tx jobs.Tx) error { _, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, now, planBatch); return err }},
 		{"NextDue", func(tx jobs.Tx) error { _, err := tx.NextDue(ctx, jobs.LaneID{Client: "erp"}); return err }},
 		{"Contenders", func(tx jobs.Tx) error { _, err := tx.Contenders(ctx, "orders", texts); return err }},

@@ -3,36 +3,21 @@ package postgres
 import (
 	"fmt"
 	"strings"
+
+	"syncd/jobs/internal/stored"
 )
-
-// rowColumn is a column of the table jobs and the type of its array argument.
-type rowColumn struct{ name, array string }
-
-// rowColumns are the columns of a row but for its body, in the order of rowArgs
-// and rowTargets. The first two are its key.
-func rowColumns() []rowColumn {
-	var cs []rowColumn
-	for _, field := range strings.Fields(`flow:text key:text client:text entity:text source_id:text state:text reason:text
-		generation:int8 desired_epoch:int8 desired_version:int8 desired_observed:timestamptz changed_at:timestamptz
-		read_at:timestamptz hash:bytea gone:bool attempt:int8 tries:int4 streak:int4 first_try_at:timestamptz
-		applied_generation:int8 applied_hash:bytea applied_gone:bool applied_at:timestamptz unresolved_at:timestamptz
-		misses:int4 miss_code:text open_since:timestamptz due_at:timestamptz solo:bool last_class:text last_code:text
-		last_message:text last_at:timestamptz wait_entity:text wait_key:text renamed_from:text shard:int4 grp:text key_epoch:int8`) {
-		name, array, _ := strings.Cut(field, ":")
-		cs = append(cs, rowColumn{name, array})
-	}
-	return cs
-}
 
 // queries are the statements, with the schema's name in them. Each takes a batch
 // as arrays. Constants in the predicates of partial indexes are written out: as
 // parameters they would be lost to the planner once it makes a generic plan.
 type queries struct {
-	columns                       string // a select list over jobs j
-	jobs                          string // the table
-	rows, rowsHeld, bodies        string
-	put, patch, putBody, dropBody string
-	due, dueHeld, nextDue, wake   string
+	columns                     string // a select list over jobs j
+	jobs                        string // the table
+	rows, rowsHeld, bodies      string
+	put                         []string // for each of shapes
+	patch, close                string
+	putBody, dropBody           string
+	due, dueHeld, nextDue, wake string
 
 	flow, flowHeld, flowMake, flowSave, flows string
 	sources, sourcesPut                       string
@@ -74,7 +59,11 @@ func newQueries(schema string) *queries {
 }
 
 func (q *queries) all() []*string {
-	return []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.put, &q.patch, &q.putBody, &q.dropBody, &q.due, &q.dueHeld, &q.nextDue, &q.wake,
+	var puts []*string
+	for i := range q.put {
+		puts = append(puts, &q.put[i])
+	}
+	return append(puts, []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.patch, &q.close, &q.putBody, &q.dropBody, &q.due, &q.dueHeld, &q.nextDue, &q.wake,
 		&q.flow, &q.flowHeld, &q.flowMake, &q.flowSave, &q.flows, &q.sources, &q.sourcesPut,
 		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount, &q.contended, &q.bodied,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
@@ -84,7 +73,7 @@ func (q *queries) all() []*string {
 		&q.runAdd, &q.runPut, &q.runs, &q.runsOpen, &q.runsDelete,
 		&q.listSources, &q.listContenders, &q.listLinks, &q.listGroups, &q.listPins, &q.listAttempts, &q.listRequests, &q.linkClients,
 		&q.leaseLook, &q.leaseClose, &q.leases, &q.leaseWait, &q.leaseFirst, &q.leaseLock, &q.leaseTake,
-		&q.leaseRenew, &q.leaseFree, &q.leaseHold, &q.leaseCheck, &q.patient, &q.members, &q.memberPut, &q.memberDelete}
+		&q.leaseRenew, &q.leaseFree, &q.leaseHold, &q.leaseCheck, &q.patient, &q.members, &q.memberPut, &q.memberDelete}...)
 }
 
 // found is a FROM clause: the rows x of a table for a batch of keys, each looked up
@@ -111,17 +100,15 @@ func theRows(from string) string { return "ctid = ANY (ARRAY(SELECT x.ctid " + f
 const held = " FOR NO KEY UPDATE"
 
 func (q *queries) overRows() {
-	var names, selects, arrays, values, excluded []string
-	for i, c := range rowColumns() {
+	var names, selects, excluded []string
+	for i, c := range rowColumns {
 		names = append(names, c.name)
 		selects = append(selects, "j."+c.name)
-		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", i+1, c.array))
-		values = append(values, "v."+c.name)
 		if i > 1 {
 			excluded = append(excluded, c.name+" = excluded."+c.name)
 		}
 	}
-	list, batch := strings.Join(names, ", "), "unnest("+strings.Join(arrays, ", ")+")"
+	list := strings.Join(names, ", ")
 	const byKey = "x.flow = k.flow AND x.key = k.key"
 	q.jobs, q.contended, q.bodied = "{s}.jobs", "{s}.contenders", "{s}.bodies"
 	q.columns = strings.Join(selects, ", ")
@@ -133,10 +120,25 @@ func (q *queries) overRows() {
 		AND x.grp <> '' AND x.state <> 'done' AND x.state <> ALL ($3::text[])
 		ORDER BY x.desired_epoch, x.desired_version, x.desired_observed NULLS FIRST, x.key LIMIT 1) AS x`
 	replace := " ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(excluded, ", ")
-	q.put = "INSERT INTO {s}.jobs (" + list + ") SELECT * FROM " + batch + replace
+	for _, sh := range shapes {
+		values, from := sh.source()
+		q.put = append(q.put, "INSERT INTO {s}.jobs ("+list+") SELECT "+values+" FROM "+from+replace)
+	}
 	// Of rows that are there the conflict finds each by its key, as no join is sure to.
-	q.patch = "INSERT INTO {s}.jobs (" + list + ") SELECT " + strings.Join(values, ", ") + " FROM " + batch + " AS v (" + list +
-		") CROSS JOIN LATERAL (SELECT 1 FROM {s}.jobs x WHERE x.flow = v.flow AND x.key = v.key OFFSET 0) AS x" + replace
+	values, from := shape(rowColumns).source()
+	q.patch = "INSERT INTO {s}.jobs (" + list + ") SELECT " + values + " FROM " + from +
+		" CROSS JOIN LATERAL (SELECT 1 FROM {s}.jobs x WHERE x.flow = v.flow AND x.key = v.key OFFSET 0) AS x" + replace
+	// Which rows fit is asked of those that are held already, as they are then. Their
+	// columns have the names that they have here.
+	q.close = `UPDATE {s}.jobs SET state = 'done', reason = '', attempt = attempt + 1, streak = 0, solo = false, misses = 0, miss_code = '',
+		applied_generation = generation, applied_hash = hash, applied_gone = false, applied_at = $3, open_since = NULL, due_at = '-infinity',
+		last_class = $2, last_code = '', last_message = '', last_at = $3 WHERE ctid = ANY (ARRAY(SELECT x.ctid
+		FROM unnest($4::text[], $5::text[], $6::int8[], $7::int8[]) AS k (flow, key, generation, attempt) CROSS JOIN LATERAL (
+			SELECT ctid, client, generation, attempt, state, gone, unresolved_at, last_class, grp, wait_entity, wait_key, renamed_from
+			FROM {s}.jobs x WHERE ` + byKey + ` OFFSET 0` + held + `) AS x
+		WHERE x.client = $1 AND x.generation = k.generation AND x.attempt = k.attempt AND x.state = 'ready' AND NOT x.gone
+		AND x.unresolved_at IS NULL AND x.last_class IN (` + stored.QuietClasses() + `)
+		AND x.grp = '' AND x.wait_entity = '' AND x.wait_key = '' AND x.renamed_from = '')) RETURNING flow, key`
 	q.putBody = `INSERT INTO {s}.bodies (flow, key, body) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[])
 		ON CONFLICT (flow, key) DO UPDATE SET body = excluded.body`
 	q.dropBody = "DELETE FROM {s}.bodies WHERE " + theRows(found("ctid", "{s}.bodies", byKey, " FOR UPDATE", 1, "flow", "key"))

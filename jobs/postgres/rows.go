@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -13,51 +14,6 @@ import (
 	"syncd/jobs"
 	"syncd/jobs/internal/stored"
 )
-
-// rowArgs are the columns of rows as arrays, in the order of rowColumns.
-func rowArgs(rows []jobs.Row) []any {
-	return []any{
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.Flow) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.Key) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.Client) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.Entity) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.SourceID) }),
-		column(rows, func(r *jobs.Row) string { return string(r.State) }),
-		column(rows, func(r *jobs.Row) string { return string(r.Reason) }),
-		column(rows, func(r *jobs.Row) int64 { return r.Generation }),
-		column(rows, func(r *jobs.Row) int64 { return r.Desired.Epoch }),
-		column(rows, func(r *jobs.Row) int64 { return r.Desired.Version }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.Desired.Observed) }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.ChangedAt) }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.ReadAt) }),
-		column(rows, func(r *jobs.Row) []byte { return blob(r.Hash) }),
-		column(rows, func(r *jobs.Row) bool { return r.Gone }),
-		column(rows, func(r *jobs.Row) int64 { return r.Attempt }),
-		column(rows, func(r *jobs.Row) int32 { return int32(r.Tries) }),
-		column(rows, func(r *jobs.Row) int32 { return int32(r.Streak) }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.FirstTryAt) }),
-		column(rows, func(r *jobs.Row) int64 { return r.AppliedGeneration }),
-		column(rows, func(r *jobs.Row) []byte { return blob(r.AppliedHash) }),
-		column(rows, func(r *jobs.Row) bool { return r.AppliedGone }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.AppliedAt) }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.UnresolvedAt) }),
-		column(rows, func(r *jobs.Row) int32 { return int32(r.Misses) }),
-		column(rows, func(r *jobs.Row) string { return stored.Message(r.MissCode) }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.OpenSince) }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return due(r.DueAt) }),
-		column(rows, func(r *jobs.Row) bool { return r.Solo }),
-		column(rows, func(r *jobs.Row) string { return stored.Message(string(r.LastClass)) }),
-		column(rows, func(r *jobs.Row) string { return stored.Message(r.LastCode) }),
-		column(rows, func(r *jobs.Row) string { return stored.Message(r.LastMessage) }),
-		column(rows, func(r *jobs.Row) pgtype.Timestamptz { return stamp(r.LastAt) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.WaitEntity) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.WaitKey) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.RenamedFrom) }),
-		column(rows, func(r *jobs.Row) int32 { return int32(r.Shard) }),
-		column(rows, func(r *jobs.Row) string { return stored.ID(r.Group) }),
-		column(rows, func(r *jobs.Row) int64 { return r.KeyEpoch }),
-	}
-}
 
 // rowReader reads rowColumns; its targets are used again for each row.
 type rowReader struct {
@@ -203,7 +159,8 @@ func (t *tx) putSome(ctx context.Context, rows []jobs.Row) (int, error) {
 		size += len(body)
 		n++
 	}
-	statements := []statement{{t.q.put, rowArgs(rows[:n])}}
+	put := slices.IndexFunc(shapes, func(s shape) bool { return s.fits(rows[:n]) })
+	statements := []statement{{t.q.put[put], shapes[put].args(rows[:n])}}
 	if len(full) > 0 {
 		statements = append(statements, statement{t.q.putBody, append(keyArgs(full), bodies)})
 	}
@@ -231,6 +188,77 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 		rows = rows[n:]
 	}
 	return nil
+}
+
+// CloseRows implements jobs.Tx.
+func (t *tx) CloseRows(ctx context.Context, client string, cs []jobs.Closing, now time.Time) (closed []jobs.RowID, rest []jobs.Row, err error) {
+	if len(cs) == 0 {
+		return nil, nil, nil
+	}
+	// Whoever searches meanwhile passes over them.
+	t.touched.ifUndone[client] = true
+	cs = stored.Closings(cs)
+	for i, class := range classesOf(cs) {
+		some := cs
+		if i > 0 { // the first statement holds them all
+			some = slices.DeleteFunc(slices.Clone(cs), func(c jobs.Closing) bool { return c.Class != class })
+		}
+		ids, err := t.closeSome(ctx, client, some, class, now)
+		if err != nil {
+			return nil, nil, fmt.Errorf("close %d rows of client %s: %w", len(some), client, err)
+		}
+		closed = append(closed, ids...)
+	}
+	if len(closed) == len(cs) {
+		return closed, nil, nil
+	}
+	done := make(map[jobs.RowID]bool, len(closed))
+	for _, id := range closed {
+		done[id] = true
+	}
+	var others []jobs.RowID
+	for _, c := range cs {
+		if !done[c.RowID] {
+			others = append(others, c.RowID)
+		}
+	}
+	rest, err = t.Rows(ctx, others, false)
+	return closed, rest, err
+}
+
+// classesOf are the classes under which rows are to be closed, each once; "" alone
+// when none is.
+func classesOf(cs []jobs.Closing) (classes []connectors.Class) {
+	for i := range cs {
+		if c := cs[i].Class; c != "" && !slices.Contains(classes, c) {
+			classes = append(classes, c)
+		}
+	}
+	if classes == nil {
+		classes = append(classes, "")
+	}
+	return classes
+}
+
+// closeSome holds all rows of cs and closes those of a class.
+func (t *tx) closeSome(ctx context.Context, client string, cs []jobs.Closing, class connectors.Class, now time.Time) (closed []jobs.RowID, err error) {
+	err = t.ask(ctx, func(rows pgx.Rows) error {
+		var flow, key string
+		if err := rows.Scan(&flow, &key); err != nil {
+			return err
+		}
+		var in stored.ReadIDs
+		closed = append(closed, jobs.RowID{Flow: in.ID(flow), Key: in.ID(key)})
+		return in.Err
+	}, t.q.close, stored.ID(client), string(class), stamp(now),
+		column(cs, func(c *jobs.Closing) string { return stored.ID(c.Flow) }), column(cs, func(c *jobs.Closing) string { return stored.ID(c.Key) }),
+		column(cs, func(c *jobs.Closing) int64 { return c.Generation }), column(cs, func(c *jobs.Closing) int64 {
+			if class == "" || c.Class != class {
+				return math.MinInt64 // no row's
+			}
+			return c.Attempt - 1
+		}))
+	return closed, err
 }
 
 // Due implements jobs.Tx.

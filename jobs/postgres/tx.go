@@ -104,6 +104,49 @@ func (t *tx) hold(ctx context.Context) error {
 	return err
 }
 
+// ask is query for a statement that writes. It takes the leases' rows along as send does.
+func (t *tx) ask(ctx context.Context, fn func(pgx.Rows) error, sql string, args ...any) error {
+	switch {
+	case t.ended:
+		return errEnded
+	case !t.write:
+		return errView
+	}
+	t.wrote = true
+	if len(t.fences) == 0 {
+		return t.query(ctx, fn, sql, args...)
+	}
+	b := &pgx.Batch{}
+	for _, f := range t.fences {
+		b.Queue(t.q.leaseHold, fenceArgs(f)...)
+	}
+	b.Queue(sql, args...)
+	results := t.p.SendBatch(ctx, b)
+	err := passFences(results, t.fences)
+	if err == nil {
+		t.held, t.fences = append(t.held, t.fences...), nil
+		var rows pgx.Rows
+		if rows, err = results.Query(); err == nil {
+			err = each(rows, fn)
+		}
+	}
+	if e := results.Close(); err == nil {
+		err = e
+	}
+	return t.note(err)
+}
+
+// each hands rows to fn, one by one.
+func each(rows pgx.Rows, fn func(pgx.Rows) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // query hands the rows of a statement's result to fn, one by one.
 func (t *tx) query(ctx context.Context, fn func(pgx.Rows) error, sql string, args ...any) error {
 	if t.ended {
@@ -113,13 +156,7 @@ func (t *tx) query(ctx context.Context, fn func(pgx.Rows) error, sql string, arg
 	if err != nil {
 		return t.note(err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return t.note(err)
-		}
-	}
-	return t.note(rows.Err())
+	return t.note(each(rows, fn))
 }
 
 func (t *tx) note(err error) error {

@@ -14,6 +14,8 @@ type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
+	// inserted is the number of the last row that was inserted, into whatever table.
+	inserted int64
 }
 
 func newConn(raw driver.Conn) *conn {
@@ -50,6 +52,9 @@ func (c *conn) execWaiting(ctx context.Context, sql string, args ...any) (int64,
 	}
 	res, err := s.(driver.StmtExecContext).ExecContext(ctx, c.named(args))
 	if err != nil {
+		return 0, err
+	}
+	if c.inserted, err = res.LastInsertId(); err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,13 +58,15 @@ func readRow(v row) (jobs.Row, error) {
 
 // rowSQL are the statements over rows, written once from rowColumns.
 type rowSQL struct {
-	columns           string // a select list over jobs j
-	rows, rowsBodies  string
-	put, patch        string
-	putBody, dropBody string
-	due, nextDue      string
-	heads             string
-	anyWaiting, wake  string
+	columns            string // a select list over jobs j
+	rows, rowsBodies   string
+	put, putNew        string
+	patch, close       string
+	putBody, putBodyOf string
+	dropBody           string
+	due, nextDue       string
+	heads              string
+	anyWaiting, wake   string
 }
 
 func newRowSQL() rowSQL {
@@ -84,10 +88,19 @@ func newRowSQL() rowSQL {
 		rowsBodies: "SELECT " + cols + ", b.body" + from + body,
 		put: "INSERT INTO jobs (" + strings.Join(rowColumns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(rowColumns)-1) +
 			") ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(sets, ", "),
+		putNew: "INSERT INTO jobs (" + strings.Join(rowColumns, ", ") + ") VALUES (" + newValues() +
+			") ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(sets, ", "),
 		patch: "UPDATE jobs SET " + strings.Join(patch, ", ") + " WHERE flow = ?1 AND key = ?2",
+		close: `UPDATE jobs SET state = 'done', reason = '', attempt = ?5, streak = 0, solo = 0, misses = 0, miss_code = '',
+			applied_generation = generation, applied_hash = hash, applied_gone = 0, applied_at = ?7, open_since = NULL, due_at = ?8,
+			last_class = ?6, last_code = '', last_message = '', last_at = ?7
+			WHERE flow = ?1 AND key = ?2 AND client = ?3 AND generation = ?4 AND attempt = ?5 - 1 AND state = 'ready' AND NOT gone
+			AND unresolved_at IS NULL AND last_class IN (` + stored.QuietClasses() + `)
+			AND grp = '' AND wait_entity = '' AND wait_key = '' AND renamed_from = ''`,
 		putBody: `INSERT INTO bodies (id, body) SELECT id, ?3 FROM jobs WHERE flow = ?1 AND key = ?2
 			ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
-		dropBody: `DELETE FROM bodies WHERE id = (SELECT id FROM jobs WHERE flow = ?1 AND key = ?2)`,
+		putBodyOf: `INSERT INTO bodies (id, body) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
+		dropBody:  `DELETE FROM bodies WHERE id = (SELECT id FROM jobs WHERE flow = ?1 AND key = ?2)`,
 		due: "SELECT " + cols + ", b.body FROM jobs j" + body +
 			` WHERE j.client = ?1 AND j.shard = ?2 AND j.state = 'ready' AND j.due_at <= ?3 ORDER BY j.due_at LIMIT ?4`,
 		nextDue: `SELECT due_at FROM jobs WHERE client = ?1 AND shard = ?2 AND state = 'ready' ORDER BY due_at LIMIT 1`,
@@ -99,6 +112,49 @@ func newRowSQL() rowSQL {
 		wake: `UPDATE jobs SET due_at = ?4 WHERE client = ?1 AND wait_entity = ?2 AND wait_entity <> '' AND wait_key = ?3
 			AND state = 'ready'`,
 	}
+}
+
+// newColumns are the columns that a new row has something in, in the order of newArgs.
+var newColumns = strings.Fields(`flow key client entity source_id generation desired_epoch desired_version desired_observed
+	changed_at read_at hash open_since due_at shard grp`)
+
+func newArgs(r *jobs.Row) []any {
+	return []any{id(r.Flow), id(r.Key), id(r.Client), id(r.Entity), id(r.SourceID), r.Generation, r.Desired.Epoch, r.Desired.Version, stamp(r.Desired.Observed),
+		stamp(r.ChangedAt), stamp(r.ReadAt), blob(r.Hash), stamp(r.OpenSince), r.DueAt.UnixMicro(), int64(r.Shard), id(r.Group)}
+}
+
+// isNew reports whether a row is ready and has nothing in columns but newColumns.
+// To bind a value costs as much as to store it, and most rows are put when they are new.
+func isNew(r *jobs.Row) bool {
+	if r.State != jobs.Ready || r.Attempt != 0 || r.LastClass != "" {
+		return false
+	}
+	x := *r
+	x.RowID, x.Client, x.Entity, x.SourceID, x.State, x.Generation, x.Desired = jobs.RowID{}, "", "", "", "", 0, connectors.Stamp{}
+	x.ChangedAt, x.ReadAt, x.Hash, x.OpenSince, x.DueAt, x.Shard, x.Group, x.Body = time.Time{}, time.Time{}, nil, time.Time{}, time.Time{}, 0, "", nil
+	return reflect.ValueOf(&x).Elem().IsZero()
+}
+
+// newValues are the values of rowColumns of a new row.
+func newValues() string {
+	text := strings.Fields("reason miss_code last_class last_code last_message wait_entity wait_key renamed_from")
+	null := strings.Fields("first_try_at applied_hash applied_at unresolved_at last_at")
+	values := make([]string, len(rowColumns))
+	for i, c := range rowColumns {
+		switch at := slices.Index(newColumns, c); {
+		case at >= 0:
+			values[i] = fmt.Sprint("?", at+1)
+		case c == "state":
+			values[i] = "'ready'"
+		case slices.Contains(text, c):
+			values[i] = "''"
+		case slices.Contains(null, c):
+			values[i] = "NULL"
+		default:
+			values[i] = "0"
+		}
+	}
+	return strings.Join(values, ", ")
 }
 
 // Rows implements jobs.Tx.
@@ -152,12 +208,20 @@ func (t *tx) putRow(ctx context.Context, r *jobs.Row, pack *stored.Packer) error
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(ctx, t.sql.put, rowArgs(r)...); err != nil {
-		return err
-	}
-	if body == nil {
-		_, err = t.exec(ctx, t.sql.dropBody, id(r.Flow), id(r.Key))
+	before := t.c.inserted
+	if isNew(r) {
+		_, err = t.exec(ctx, t.sql.putNew, newArgs(r)...)
 	} else {
+		_, err = t.exec(ctx, t.sql.put, rowArgs(r)...)
+	}
+	switch {
+	case err != nil:
+	case body == nil:
+		_, err = t.exec(ctx, t.sql.dropBody, id(r.Flow), id(r.Key))
+	case t.c.inserted != before:
+		// The row's own number: had it been there, it would be the one from before.
+		_, err = t.exec(ctx, t.sql.putBodyOf, t.c.inserted, body)
+	default:
 		_, err = t.exec(ctx, t.sql.putBody, id(r.Flow), id(r.Key), body)
 	}
 	return err
@@ -176,6 +240,31 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 		}
 	}
 	return nil
+}
+
+// CloseRows implements jobs.Tx.
+func (t *tx) CloseRows(ctx context.Context, client string, cs []jobs.Closing, now time.Time) (closed []jobs.RowID, rest []jobs.Row, err error) {
+	var others []jobs.RowID
+	by, at, due := id(client), now.UnixMicro(), never
+	for i := range cs {
+		c := &cs[i]
+		n := int64(0)
+		if c.Class != "" {
+			n, err = t.exec(ctx, t.sql.close, id(c.Flow), id(c.Key), by, c.Generation, c.Attempt, string(c.Class), at, due)
+		}
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("close row %s: %w", c.RowID, err)
+		case n > 0:
+			closed = append(closed, c.RowID)
+		default:
+			others = append(others, c.RowID)
+		}
+	}
+	if len(others) > 0 {
+		rest, err = t.Rows(ctx, others, false)
+	}
+	return closed, rest, err
 }
 
 // Due implements jobs.Tx.

@@ -20,6 +20,11 @@ func RowIDs(ids []jobs.RowID) []jobs.RowID {
 	return ordered(ids, func(id *jobs.RowID) jobs.RowID { return *id }, compareRowIDs)
 }
 
+// Closings returns closings in the order of their rows' stored forms, each row once.
+func Closings(cs []jobs.Closing) []jobs.Closing {
+	return ordered(cs, func(c *jobs.Closing) jobs.RowID { return c.RowID }, compareRowIDs)
+}
+
 // EntityKeys returns keys in the order of their stored forms, each once.
 func EntityKeys(keys []jobs.EntityKey) []jobs.EntityKey {
 	return ordered(keys, func(k *jobs.EntityKey) jobs.EntityKey { return *k }, compareEntityKeys)
