@@ -40,7 +40,7 @@ var bulkRules = []rule{
 		}
 		var after jobs.RowID
 		var steps []int
-		for over := false; !over; {
+		for over := false; !over && len(steps) < 20; {
 			st, err := b.journal.ReplayStep(ctx, s, after, b.flows)
 			if err != nil {
 				b.Fatal(err)
