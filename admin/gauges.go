@@ -30,6 +30,8 @@ type State struct {
 	Clients func() []Client
 	// Flows names the flows that are read; nil for all that the journal knows.
 	Flows func() []string
+	// Rules are the rules of the flows that run; nil leaves out the ages of jobs.
+	Rules func() map[string]*jobs.Flow
 }
 
 // reads reports whether a flow is read.
@@ -52,6 +54,11 @@ var (
 	jobsDesc       = prometheus.NewDesc("syncd_jobs", "Rows of the journal by state and reason.", []string{"flow", "state", "reason"}, nil)
 	dueDesc        = prometheus.NewDesc("syncd_due_jobs", "Open jobs that are due now.", []string{"flow"}, nil)
 	ageDesc        = prometheus.NewDesc("syncd_oldest_open_job_age_seconds", "Age of the oldest change that is not in the target yet.", []string{"flow"}, nil)
+	dueAgeDesc     = prometheus.NewDesc("syncd_jobs_due_age_seconds", "How long the job has been due that is due longest and could be written; 0 for none.", []string{"flow"}, nil)
+	withheldDesc   = prometheus.NewDesc("syncd_jobs_withheld_age_seconds", "How long the oldest job has been open of those that are withheld, by what withholds them.", []string{"flow", "reason"}, nil)
+	fullDesc       = prometheus.NewDesc("syncd_flow_full_since_timestamp_seconds", "Since when the flow is not read because too much is open or the disk is low; 0 while it is.", []string{"flow"}, nil)
+	suspendedDesc  = prometheus.NewDesc("syncd_flow_suspended_since_timestamp_seconds", "Since when the flow is suspended because its target refuses record after record; 0 while it is not.", []string{"flow"}, nil)
+	expiryDesc     = prometheus.NewDesc("syncd_client_expiry_held_since_timestamp_seconds", "Since when nothing that is written to the client expires, because too much did at once; 0 while it may.", []string{"client"}, nil)
 	doubtDesc      = prometheus.NewDesc("syncd_unresolved_jobs", "Records with a write in doubt.", []string{"flow"}, nil)
 	contendersDesc = prometheus.NewDesc("syncd_colliding_records", "Source records that claim a key another one owns.", []string{"flow"}, nil)
 	changeDesc     = prometheus.NewDesc("syncd_flow_last_change_timestamp_seconds", "When reading the flow's source last brought something new or changed; 0 for never.", []string{"flow"}, nil)
@@ -69,7 +76,7 @@ func (m *Metrics) Watch(s State) { m.registry.MustRegister(&gauges{state: s}) }
 
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, changeDesc, readDesc, failingDesc, upDesc,
-		pausedDesc, untilDesc, breakerDesc, flightDesc} {
+		pausedDesc, untilDesc, breakerDesc, flightDesc, dueAgeDesc, withheldDesc, fullDesc, suspendedDesc, expiryDesc} {
 		ch <- d
 	}
 }
@@ -155,6 +162,35 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		gauge(changeDesc, unix(f.MovedAt), f.Flow)
 		gauge(readDesc, unix(f.ReadAt), f.Flow)
 		gauge(failingDesc, unix(f.Failing.Since), f.Flow)
+		gauge(fullDesc, unix(f.Full.Since), f.Flow)
+		gauge(suspendedDesc, unix(f.Suspended.Since), f.Flow)
+	}
+	for _, c := range o.Clients {
+		gauge(expiryDesc, unix(c.ExpiryHeld.Since), c.Client)
+	}
+	g.ages(o, gauge)
+}
+
+// ages tells what is due from what is withheld, by flow and reason.
+func (g *gauges) ages(o jobs.Overview, gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+	if g.state.Rules == nil {
+		return
+	}
+	flows := g.state.Rules()
+	due := map[string]float64{}
+	for name := range flows {
+		due[name] = 0
+	}
+	for _, a := range o.Ages(flows) {
+		age := max(o.At.Sub(a.Oldest).Seconds(), 0)
+		if a.Reason != "" {
+			gauge(withheldDesc, age, a.Flow, a.Reason)
+			continue
+		}
+		due[a.Flow] = age
+	}
+	for name, age := range due {
+		gauge(dueAgeDesc, age, name)
 	}
 }
 

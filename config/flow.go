@@ -40,6 +40,8 @@ type Flow struct {
 	// FreshWithin is how long after it was read a record is created without another
 	// look at its source; 0 for any time.
 	FreshWithin time.Duration
+	// MaxOpen is how many open jobs the flow may have before its source is read no further.
+	MaxOpen int
 	// AcceptChange is the token of a change that shall pass; "" for none.
 	AcceptChange string
 
@@ -112,6 +114,8 @@ func (f *Flow) Fields(s *field.Set) {
 	s.Duration(&f.FreshWithin, "fresh_within", "How long after it was last read a record may be created. One that has waited longer is read anew at the source just before it is sent, so that "+
 		"an order that was cancelled meanwhile is not created. Only where the stream can be asked for one record. 0 for any time.",
 		field.Default("0"), field.Range("0", "3650d"))
+	s.Int(&f.MaxOpen, "max_open", "How many open jobs the flow may have. With that many its source is read no further, until less than nine tenths of them are open; writing goes on.",
+		field.Default("1000000"), field.Range("100", "1000000000"), field.Advanced())
 	s.String(&f.AcceptChange, "accept_change", "Lets one change of key, strategy or a constant that key uses pass, which syncd refuses to start with otherwise: the token that the refusal names. "+
 		"It stands for that change alone and may stay here.", field.Pattern("[a-z0-9]+", "the token that the refusal names"), field.Advanced())
 }

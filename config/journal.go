@@ -24,6 +24,9 @@ type Journal struct {
 type SQLite struct {
 	// Path of the file; relative to the working folder.
 	Path string
+	// MinFree is how many bytes of its disk stay free; 0 for 5 % of it or 512 MiB,
+	// whichever is less.
+	MinFree int64
 }
 
 // Postgres is a journal in a PostgreSQL database.
@@ -60,6 +63,8 @@ func (j *Journal) Fields(s *field.Set) {
 // Fields declares the fields of a SQLite journal.
 func (q *SQLite) Fields(s *field.Set) {
 	s.String(&q.Path, "path", "Path of the file, from the working folder.", field.Default("./syncd.db"))
+	s.Size(&q.MinFree, "min_free", "How much of the file's disk stays free: with less, no source is read, and writing goes on. Without it 5 % of the disk, or 512MiB if that is less.",
+		field.Example("2GiB"), field.Advanced())
 }
 
 // Fields declares the fields of a PostgreSQL journal.

@@ -35,7 +35,7 @@ func TestDefaultsOfAMinimalConfiguration(t *testing.T) {
 				Settings: &erp{Database: "erp"}},
 		},
 		Flows: map[string]*Flow{"orders": {
-			Name: "orders", Enabled: true, Retry: retry, Order: "latest", OnDead: "hold", OnExpire: "dead",
+			Name: "orders", Enabled: true, Retry: retry, Order: "latest", OnDead: "hold", OnExpire: "dead", MaxOpen: 1000000,
 			From: From{Client: "shop", Stream: "orders", Every: 30 * time.Second, Start: Start{All: true}, Page: 50,
 				Info: connectors.StreamInfo{Name: "orders", Doc: "Orders by their time of change.", CanFetch: true, Page: 50}},
 			To: To{Client: "erp", Entity: "sale", Strategy: connectors.NaturalKey, OnExisting: "adopt", OnDelete: "ignore", OnVanish: "gone",

@@ -77,7 +77,7 @@ func JobFlow(c *config.Flow) *jobs.Flow {
 		Client: c.To.Client, Entity: c.To.Entity, Strategy: c.To.Strategy, SettleTime: c.To.SettleTime,
 		Retry: jobs.Retry{MaxAttempts: c.Retry.MaxAttempts, InitialDelay: c.Retry.InitialDelay, MaxDelay: c.Retry.MaxDelay,
 			Multiplier: c.Retry.Multiplier, NoJitter: c.Retry.Jitter == "none", Timeout: c.Retry.Timeout, RetryFor: c.Retry.RetryFor},
-		MaxAge: c.MaxAge, FreshWithin: c.FreshWithin, CanRefresh: c.From.Info.CanFetch, CanFind: c.To.Info.Finds, CanRename: c.To.Info.Renames && !c.To.CreateOnly,
+		MaxAge: c.MaxAge, FreshWithin: c.FreshWithin, MaxOpen: c.MaxOpen, CanRefresh: c.From.Info.CanFetch, CanFind: c.To.Info.Finds, CanRename: c.To.Info.Renames && !c.To.CreateOnly,
 		OnExisting: c.To.OnExisting, OnDelete: c.To.OnDelete, OnVanish: c.To.OnVanish, OnRename: c.To.OnRename,
 		OnMissing: c.To.OnMissing, OnFrozen: c.To.OnFrozen, OnExpire: c.OnExpire, CreateOnly: c.To.CreateOnly,
 		Order: c.Order, Group: c.Group.Value, OnDead: c.OnDead, Key: c.Key.Value, KeyConstants: c.KeyConstants(), AcceptChange: c.AcceptChange,

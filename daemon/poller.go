@@ -26,13 +26,14 @@ type poller struct {
 	failures int
 	lastErr  string
 	reading  reading
+	backlog  *jobs.Backlog
 	// begun is the page that was begun and could not be admitted yet.
 	begun *beginning
 }
 
 func newPoller(d *Daemon, c *client, f *FlowPlan, r *repeat, wake func(string)) *poller {
 	log := d.log.With("flow", f.Name)
-	return &poller{d: d, client: c, flow: f, repeat: r, wake: wake, log: log, reading: reading{d: d, flow: f.Name, log: log}}
+	return &poller{d: d, client: c, flow: f, repeat: r, wake: wake, log: log, reading: reading{d: d, flow: f.Name, log: log}, backlog: d.journal.Backlog(&f.Flow)}
 }
 
 // run polls until soft ends. A page under way is given up then: its cursor has
@@ -71,6 +72,19 @@ func (p *poller) leave(hard context.Context) {
 	}
 }
 
+// full reports whether the flow may be read no further now, and tells it once.
+func (p *poller) full(ctx context.Context) (bool, error) {
+	full, turned, err := p.backlog.Full(ctx)
+	switch {
+	case err != nil || !turned:
+	case full.Is():
+		p.log.Error("the flow is not read any more", "code", full.Code, "message", full.Message)
+	default:
+		p.log.Info("the flow is read again")
+	}
+	return full.Is(), err
+}
+
 // pulled is a page, or why there is none.
 type pulled struct {
 	page connectors.Page
@@ -89,6 +103,9 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if full, err := p.full(ctx); err != nil || full {
+		return false, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	next := p.pull(ctx, fs.Cursor)
@@ -105,6 +122,13 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 		if got.page.More && string(got.page.Next) == string(got.from) {
 			p.log.Warn("the source says that there is more, and stays where it is; asked again later", "client", p.client.name)
 			got.page.More = false
+		}
+		if got.page.More {
+			full, err := p.full(ctx)
+			if err != nil {
+				return false, err
+			}
+			got.page.More = !full // what is pulled already is still taken
 		}
 		if got.page.More {
 			next = p.pull(ctx, got.page.Next)
@@ -206,6 +230,7 @@ func (p *poller) admit(ctx context.Context, ad jobs.Admission) error {
 		return err
 	}
 	p.reading.admitted(p.d.journal.Now())
+	p.backlog.Admitted(sum)
 	p.d.admitted(p.flow, sum)
 	if sum.New+sum.Changed+sum.Gone > 0 {
 		p.wake(p.flow.Client)

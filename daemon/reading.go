@@ -89,6 +89,16 @@ func (d *Daemon) Refused() []string {
 	return slices.Sorted(maps.Keys(d.refused))
 }
 
+// Rules are the journal's rules of the flows of the plan being run.
+func (d *Daemon) Rules() map[string]*jobs.Flow {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.current == nil {
+		return nil
+	}
+	return d.current.plan.JobFlows()
+}
+
 // Flows names the flows of the plan being run.
 func (d *Daemon) Flows() []string {
 	d.mu.Lock()

@@ -68,7 +68,7 @@ const (
 // engine opens the journal's engine.
 func engine(ctx context.Context, c *config.Config, how access, log *slog.Logger) (jobs.Engine, error) {
 	if c.Journal.Engine() == "sqlite" {
-		return sqlite.Open(ctx, c.Journal.SQLite.Path, sqlite.Options{Exclusive: how == owning, ReadOnly: how == reading, Log: log})
+		return sqlite.Open(ctx, c.Journal.SQLite.Path, sqlite.Options{MinFree: c.Journal.SQLite.MinFree, Exclusive: how == owning, ReadOnly: how == reading, Log: log})
 	}
 	p := &c.Journal.Postgres
 	return postgres.Open(ctx, p.URL().Reveal(), postgres.Options{Schema: p.Schema, Pooler: p.Pooler, Exclusive: how == owning, ReadOnly: how == reading, Log: log})

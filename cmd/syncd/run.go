@@ -136,7 +136,7 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	s.journal = j
 	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
 	s.retired.Store(&s.config.Retired)
-	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Flows: s.daemon.Flows})
+	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Flows: s.daemon.Flows, Rules: s.daemon.Rules})
 	s.expect = func(p *daemon.Plan) {
 		metrics.Expect(slices.Collect(maps.Keys(p.Flows)), slices.Collect(maps.Keys(p.Clients)))
 	}

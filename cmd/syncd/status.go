@@ -65,8 +65,12 @@ type flowStatus struct {
 	OldestOpen *time.Time       `json:"oldest_open,omitempty"`
 	OpenBy     map[string]int64 `json:"open_by_reason,omitempty"`
 	DeadBy     map[string]int64 `json:"dead_by_class,omitempty"`
-	Changed    []changeJSON     `json:"changed,omitempty"`
-	Accept     string           `json:"accept_change,omitempty"`
+	// DueSince is since when the job is due that is due longest; Withheld since when the
+	// oldest withheld job is open, by what withholds it.
+	DueSince *time.Time           `json:"due_since,omitempty"`
+	Withheld map[string]time.Time `json:"withheld_since,omitempty"`
+	Changed  []changeJSON         `json:"changed,omitempty"`
+	Accept   string               `json:"accept_change,omitempty"`
 	// GroupsHeldUp counts the groups of which the first are in HeldUp.
 	GroupsHeldUp int      `json:"groups_held_up,omitempty"`
 	HeldUp       []heldUp `json:"held_up,omitempty"`
@@ -274,6 +278,17 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 	}
 	for name, n := range o.Contenders {
 		flow(name).Colliding = int64(n)
+	}
+	for _, a := range o.Ages(flows(c)) {
+		f := flow(a.Flow)
+		if a.Reason == "" {
+			f.DueSince = at(a.Oldest)
+			continue
+		}
+		if f.Withheld == nil {
+			f.Withheld = map[string]time.Time{}
+		}
+		f.Withheld[a.Reason] = a.Oldest
 	}
 	for _, f := range byFlow {
 		s.Flows = append(s.Flows, *f)

@@ -240,3 +240,22 @@ func logMiB(t *testing.T, path string) int64 {
 	}
 	return info.Size() >> 20
 }
+
+func TestTheDiskIsLowBelowWhatIsToStayFree(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		least int64
+		low   bool
+	}{{1, false}, {1 << 60, true}} {
+		e, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "j.db"), sqlite.Options{Exclusive: true, MinFree: c.least})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := e.LowDisk(false); (why != "") != c.low || c.low && !strings.Contains(why, "MiB are to stay free (min_free)") {
+			t.Errorf("at least %d: %q", c.least, why)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -28,6 +28,9 @@ type Options struct {
 	Exclusive bool
 	// ReadOnly refuses Update.
 	ReadOnly bool
+	// MinFree is how many bytes of the disk are to stay free, for LowDisk; 0 for 5 % of it
+	// or 512 MiB, whichever is less.
+	MinFree int64
 	// Now is the time; nil for the process's clock.
 	Now func() time.Time
 	// Log is told of what is not worth an error; nil for no log.

@@ -36,5 +36,23 @@ func (e *Engine) Warnings(ctx context.Context) []string {
 	return out
 }
 
+// LowDisk says that less is free on the journal's disk than Options.MinFree, or with
+// more than that and a tenth; "" when there is enough, or the disk tells nothing.
+func (e *Engine) LowDisk(more bool) string {
+	var s unix.Statfs_t
+	if unix.Statfs(filepath.Dir(e.path), &s) != nil {
+		return "" // Warnings tells it
+	}
+	least := uint64(max(e.o.MinFree, 0))
+	if least == 0 {
+		least = min(s.Blocks*uint64(s.Bsize)/20, lowDisk)
+	}
+	free := s.Bavail * uint64(s.Bsize)
+	if bound := least + least/10; free < least || more && free < bound {
+		return fmt.Sprintf("only %d MiB are free on the journal's disk, and %d MiB are to stay free (min_free)", free>>20, least>>20)
+	}
+	return ""
+}
+
 // lowDisk is the free space, in bytes, below which Warnings warns.
 const lowDisk = 512 << 20
