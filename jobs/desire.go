@@ -124,7 +124,7 @@ func (a *admission) open(row *Row) {
 		return
 	}
 	row.OpenSince, row.DueAt, row.Reason, row.Streak = a.now, a.now, ReasonNone, 0
-	if row.Unresolved() {
+	if row.Unresolved() && !mutant.On("no-settle-time") {
 		row.Reason = ReasonUnresolved
 		row.DueAt = later(a.now, row.UnresolvedAt.Add(a.flow.SettleTime))
 	}

@@ -147,8 +147,16 @@ func (r *resolving) resolve() error {
 }
 
 // inDoubt is the generation whose write is in doubt; known is false when the
-// history does not tell any more.
+// history does not tell any more. What is pinned is sent again whatever is wanted by
+// then, so that it, and not the attempt, says what was written.
 func (r *resolving) inDoubt() (generation int64, known bool, err error) {
+	ps, err := r.tx.Pins(r.ctx, []RowID{r.row.RowID})
+	if err != nil || len(ps) > 0 {
+		for _, p := range ps {
+			generation = max(generation, p.Generation)
+		}
+		return generation, true, err
+	}
 	as, err := r.tx.Attempts(r.ctx, r.row.RowID, 100)
 	for _, a := range as {
 		if FollowOf(a.Class).Doubts || a.Code == CodeCreatedInDoubt {

@@ -488,7 +488,7 @@ func (x *settling) ended(newer, ignore bool) {
 
 // dueAfterDoubt puts off what must not start while a write in doubt may be at work.
 func (x *settling) dueAfterDoubt(t time.Time) time.Time {
-	if !x.row.Unresolved() {
+	if !x.row.Unresolved() || mutant.On("no-settle-time") {
 		return t
 	}
 	return later(t, x.row.UnresolvedAt.Add(x.s.Flow.SettleTime))

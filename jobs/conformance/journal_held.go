@@ -50,6 +50,20 @@ var (
 )
 
 var heldRules = []rule{
+	{"what was pinned is what a person says was applied, and a newer state follows", func(b *bench) {
+		b.keyed()
+		b.admit(b.ev("1", 10, "A", "x"))
+		jb := b.one()
+		b.pin(jb, 0)
+		b.settle(jb, unknown)
+		b.admit(b.ev("1", 11, "A", "y"))
+		b.pass(time.Hour)
+		b.settle(b.one(), connectors.Fail(connectors.Unknown, jobs.CodeUnresolvable, "sent again under its key")) // in the bytes of x
+		is(b, "state before", b.row("A").State, jobs.Held)
+		b.taken("A", applied7)
+		is(b, "state", b.row("A").State, jobs.Ready)
+		is(b, "link", b.one().Link, "7")
+	}},
 	{"what is sent at most once is claimed by itself, others beside it are not", func(b *bench) {
 		once := *b.flow
 		once.Name, once.Entity, once.Strategy = "notes", "note", connectors.AtMostOnce

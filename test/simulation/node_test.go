@@ -43,7 +43,7 @@ func (w *world) start(name string) *node {
 		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, under: map[jobs.LaneID]int{}}
 	n.journal = jobs.New(&wire{w, n}, jobs.Options{Owner: name, Rand: w.st.r.Float64})
 	for name, f := range w.flows {
-		s, err := upsert.New(f, &reach{w.entities[f.Entity], n}, n.journal, n.journal.Now)
+		s, err := upsert.New(f, w.reached(n, f), n.journal, n.journal.Now)
 		if err != nil {
 			panic(err)
 		}
@@ -223,7 +223,8 @@ func (n *node) units(js []*jobs.Job) (out [][]*jobs.Job) {
 func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job) {
 	h := ctx.Value(holdKey{}).(*jobs.Hold)
 	f := n.w.flows[u[0].Flow]
-	out := n.doers[f.Name].Apply(context.WithValue(ctx, unitKey{}, u), u)
+	ctx = context.WithValue(ctx, unitKey{}, u)
+	out := n.doers[f.Name].Apply(ctx, u)
 	now := n.journal.Now()
 	ss := make([]jobs.Settlement, len(u))
 	for i := range u {

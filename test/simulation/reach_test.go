@@ -31,7 +31,7 @@ func (r *reach) call(ctx context.Context, what, key string, do func() connectors
 			return connectors.Fail(connectors.Paused, "lease", "the lease of the lane is over")
 		}
 		r.n.w.sent(r.n, h, what, key)
-		r.n.w.begun(ctx.Value(unitKey{}).([]*jobs.Job))
+		r.n.w.begun(ctx.Value(unitKey{}).([]*jobs.Job), what != "find", key)
 	}
 	o := do()
 	r.n.w.land()
@@ -83,4 +83,21 @@ func (r *reach) Find(ctx context.Context, w connectors.Write) (fs []connectors.F
 		return nil, &connectors.Error{Outcome: o}
 	}
 	return fs, err
+}
+
+// blind is a target that cannot be asked for a record by its key.
+type blind struct {
+	connectors.Entity
+	connectors.Composer
+	connectors.Creator
+	connectors.Updater
+}
+
+// reached is a flow's entity as a daemon reaches it.
+func (w *world) reached(n *node, f *jobs.Flow) connectors.Entity {
+	r := &reach{w.entities[f.Name], n}
+	if w.blind[f.Name] {
+		return blind{r, r, r, r}
+	}
+	return r
 }

@@ -1,9 +1,11 @@
 package simulation
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"syncd/connectors"
 	"syncd/jobs"
@@ -53,23 +55,40 @@ func (x *witness) see(ctx context.Context, rows []jobs.Row) error {
 	}
 	for i := range rows {
 		is := &rows[i]
+		x.w.holds(is)
 		if k := slices.IndexFunc(before, func(r jobs.Row) bool { return r.RowID == is.RowID }); k >= 0 {
-			x.w.changed(&before[k], is)
+			x.w.changed(ctx, &before[k], is)
 		}
 	}
 	return nil
+}
+
+// holds looks whether a row is to become what the source was in that version.
+func (w *world) holds(is *jobs.Row) {
+	id := strings.TrimPrefix(is.Key, "K")
+	for _, it := range w.source.log {
+		switch {
+		case it.SourceID != id || it.Version != is.Desired.Version:
+		case it.Gone != is.Gone, !it.Gone && !bytes.Equal(jobs.HashBody(it.Pairs[0].Body), is.Hash):
+			w.st.violation("I3: %s is to be as in version %d, and has the content of another", is.RowID, it.Version)
+		}
+	}
 }
 
 // free are the outcomes that cost no attempt.
 var free = []connectors.Class{connectors.Throttled, connectors.Paused, connectors.Auth, connectors.Waiting, connectors.Expired}
 
 // changed looks at a row that was something else before.
-func (w *world) changed(was, is *jobs.Row) {
+func (w *world) changed(ctx context.Context, was, is *jobs.Row) {
 	if is.Attempt < was.Attempt || is.Generation < was.Generation {
 		w.st.violation("I9: %s goes back from generation %d, attempt %d, to generation %d, attempt %d", is.RowID, was.Generation, was.Attempt, is.Generation, is.Attempt)
 	}
 	if d, old := is.Desired, was.Desired; d.Epoch < old.Epoch || d.Epoch == old.Epoch && d.Version < old.Version {
 		w.st.violation("I3: what %s should be goes back from version %d to %d", is.RowID, old.Version, d.Version)
+	}
+	_, own := ctx.Value(unitKey{}).([]*jobs.Job) // whoever has sent it knows what the answer was
+	if n, ok := w.wrote[is.RowID]; ok && !own && was.Attempt < n && is.Attempt >= n && !is.Unresolved() {
+		w.st.violation("I4: nobody knows what became of attempt %d of %s, and the row is not in doubt", n, is.RowID)
 	}
 	if is.Tries > was.Tries && slices.Contains(free, is.LastClass) {
 		w.st.violation("I8: %s cost %s an attempt", is.LastClass, is.RowID)
@@ -78,8 +97,11 @@ func (w *world) changed(was, is *jobs.Row) {
 
 // begun looks at jobs of which something is about to be sent: each is an attempt that
 // is counted for itself.
-func (w *world) begun(js []*jobs.Job) {
+func (w *world) begun(js []*jobs.Job, writes bool, keys string) {
 	for _, jb := range js {
+		if writes && slices.Contains(strings.Split(keys, ","), jb.Key) {
+			w.wrote[jb.RowID] = jb.Number
+		}
 		if n := w.newest[jb.RowID]; n != nil && n != jb && n.Number >= jb.Number {
 			w.st.violation("I9: attempt %d of %s is made, and attempt %d was", jb.Number, jb.RowID, n.Number)
 		}

@@ -29,6 +29,10 @@ type world struct {
 	// ahead is by how much the journal's clock is off; jumps says that it may jump.
 	ahead time.Duration
 	jumps bool
+	// blind are flows whose target cannot be asked for a record.
+	blind map[string]bool
+	// wrote are the newest attempts of which a write was sent.
+	wrote map[jobs.RowID]int64
 	// newest are the newest attempts of which anything was sent.
 	newest map[jobs.RowID]*jobs.Job
 	// beside is a person's way to the journal.
@@ -46,7 +50,7 @@ type source struct {
 }
 
 func newWorld(st *stage) *world {
-	w := &world{st: st, source: &source{st: st, newest: map[string]*jobs.Item{}}, newest: map[jobs.RowID]*jobs.Job{}, flows: map[string]*jobs.Flow{}, entities: map[string]*faketarget.Entity{}}
+	w := &world{st: st, source: &source{st: st, newest: map[string]*jobs.Item{}}, blind: map[string]bool{}, wrote: map[jobs.RowID]int64{}, newest: map[jobs.RowID]*jobs.Job{}, flows: map[string]*jobs.Flow{}, entities: map[string]*faketarget.Entity{}}
 	w.engine = memory.Open(memory.Options{Now: func() time.Time { return time.Now().Add(w.ahead).UTC().Truncate(time.Microsecond) }})
 	w.beside = jobs.New(w.engine, jobs.Options{Owner: "a person", Rand: st.r.Float64})
 	w.jumps = st.r.IntN(4) == 0
@@ -82,13 +86,20 @@ func (w *world) flow(s connectors.Strategy, shards int) {
 		names := []string{"keeps all", "ignores the body", "heeds the body", "keeps success"}
 		k := zoo[names[w.st.r.IntN(len(names))]]
 		o.Keys = &k
+		w.blind[name] = w.st.r.IntN(2) == 0
 	}
-	if s != connectors.AtMostOnce && w.st.r.IntN(3) == 0 {
+	if s != connectors.AtMostOnce && !w.blind[name] && w.st.r.IntN(3) == 0 {
 		f.OnDelete, f.SettleTime = "delete", settle
 	}
 	w.flows[name] = f
 	w.entities[name] = faketarget.New(o, func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) })
-	w.entities[name].Plan(w.fault)
+	w.entities[name].Plan(func(c faketarget.Call) faketarget.Fault {
+		ft := w.fault(c)
+		if ft.Kind == faketarget.FailDone && w.blind[name] && !o.Keys.KeepsErrors {
+			ft.Kind = faketarget.FailUndone // nothing could help where the create is done, the answer an error, and the key forgotten
+		}
+		return ft
+	})
 }
 
 func (w *world) sortedFlows() (out []*jobs.Flow) {
