@@ -24,7 +24,9 @@ func (j *Journal) hasten(ctx context.Context, flow string, most int, want func(r
 			}
 			last = listed[len(listed)-1].RowID
 			now := j.Now()
-			ahead := func(r *Row) bool { return r.State == Ready && r.Reason != ReasonBehind && r.DueAt.After(now) && want(r, now) }
+			ahead := func(r *Row) bool {
+				return r.State == Ready && r.Reason != ReasonBehind && r.DueAt.After(now) && want(r, now)
+			}
 			var ids []RowID
 			for i := range listed {
 				if ahead(&listed[i]) && (most == 0 || len(ids) < most-n) {
