@@ -400,7 +400,8 @@ const (
 // served nobody since this row last failed.
 func (x *settling) outage(fol Follow) bool {
 	last := x.row.LastAt
-	failing := x.row.Reason == ReasonRetry || x.row.Reason == ReasonUnresolved
+	// Not by the row's reason: it may have met a closed gate since it failed.
+	failing := x.row.Streak > 0
 	return fol.Outage && failing && !last.IsZero() && !x.s.Served.After(last)
 }
 
