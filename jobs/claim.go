@@ -165,6 +165,8 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 		// wakes this row; the look at the clock is for what a crash has swallowed.
 		row.Reason, row.DueAt = ReasonWaiting, c.now.Add(waitAgain)
 		c.patches = append(c.patches, *row)
+	case Bare:
+		c.bare(row, f, out)
 	case Due:
 		return c.include(row, f, out)
 	}
@@ -173,10 +175,6 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 
 // include takes a row into the claim, if it may go together with what is in it.
 func (c *claiming) include(row *Row, f *Flow, out *Claimed) (more bool, err error) {
-	if len(row.Body) == 0 && !row.Gone {
-		c.bare(row, f, out)
-		return true, nil
-	}
 	if singly(row, f) && len(out.Jobs) > 0 {
 		return true, nil
 	}

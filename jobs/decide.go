@@ -34,6 +34,8 @@ const (
 	Expires Decision = "expires"
 	// ExpiryHeld: it would expire, if so much had not expired at once.
 	ExpiryHeld Decision = "expiry_held"
+	// Bare: nothing is kept of it that could be sent.
+	Bare Decision = "no_body"
 	// KeyMoves: another record has its key still.
 	KeyMoves Decision = "key_moves"
 )
@@ -88,6 +90,8 @@ func decide(row *Row, v view, now time.Time) (Decision, error) {
 		return overAge(row, f, v, now)
 	case staleCreate(row, f, now):
 		return AskAnew, nil
+	case len(row.Body) == 0 && !row.Gone:
+		return Bare, nil
 	}
 	moving, err := v.moving(row)
 	switch {

@@ -69,6 +69,13 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		e.Reason, e.Since, e.Until = string(ExpiryHeld), held.Since, held.Until
 		e.Text += fmt.Sprintf("; %s, but nothing expires now: %s", s.tooOld(row, now), held.Message)
 		e.Next = fmt.Sprintf("nothing over-aged is sent; look at the clock, then let it expire: syncd expiry resume %s", s.Target.Client)
+	case Bare:
+		e.Reason = string(Bare)
+		e.Text += "; what it was is not kept any more"
+		e.Next = "its source is asked for its present state"
+		if !askable(row, s.Flow) {
+			e.Next = "it ends as a dead letter, because its source cannot be asked for one record; its next change at the source is written"
+		}
 	case KeyMoves:
 		e.Reason = string(ReasonWaiting)
 		if row.Reason != ReasonWaiting {

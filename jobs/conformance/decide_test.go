@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -46,6 +47,9 @@ func TestAJobIsClaimedExactlyWhenItsExplanationSaysDue(t *testing.T) {
 			Generation: 3, Attempt: 2, ReadAt: when("read at"), Hash: []byte("h"), Gone: chance("gone", 6), OpenSince: when("open since"), DueAt: when("due at"), LastAt: when("last at"),
 			Solo: chance("solo", 5)}
 		row.Desired.Observed = row.ReadAt
+		if !chance("no body", 8) {
+			row.Body = json.RawMessage(`{"v":1}`)
+		}
 		if chance("applied", 2) {
 			row.AppliedGeneration, row.AppliedHash = 2, []byte(rapid.SampledFrom([]string{"h", "g"}).Draw(rt, "applied hash"))
 		}
@@ -124,7 +128,7 @@ func TestAJobIsClaimedExactlyWhenItsExplanationSaysDue(t *testing.T) {
 			due++
 		}
 	})
-	for _, r := range []jobs.Reason{"no_flow", "paused", "flow_suspended", "expiry_held", "refresh", "expired", "waiting", "behind"} {
+	for _, r := range []jobs.Reason{"no_flow", "paused", "flow_suspended", "expiry_held", "refresh", "expired", "waiting", "behind", "no_body"} {
 		if seen[r] == 0 {
 			t.Errorf("no row was explained by %q: %s", r, fmt.Sprint(seen))
 		}
