@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var killsPerPoint = flag.Int("per-point", 1, "how often the daemon is killed at each point")
+var killsPerPoint = flag.Int("per-point", 0, "how often the daemon is killed at each point; 0 kills it at random moments alone")
 
 // TestKilledDaemonLosesAndDoublesNothing prints its seed: the same seed has the same things go wrong, as far as the moment of a kill lets
 // them. Every point must be reached, or nothing is proven.
@@ -23,6 +23,9 @@ func TestKilledDaemonLosesAndDoublesNothing(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			o := options{engine: engine, perPoint: *killsPerPoint, faults: 1, seed: 1 + rand.Uint64N(1_000_000)}
+			if o.perPoint == 0 {
+				o.kills, o.faults, o.only = 12, 0, "^SIGKILL at a random moment$"
+			}
 			t.Logf("seed %d", o.seed)
 			rows, err := o.run(t.Context(), passable(t), binary, t.Logf)
 			var table strings.Builder
