@@ -138,3 +138,13 @@ var lease = func() time.Duration {
 func Shorten(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (float64(lease) / float64(unshortened)))
 }
+
+// verbOf is the verb in the full name of a function; "" when it is none of the journal's.
+func verbOf(function string) string {
+	rest, ok := strings.CutPrefix(function, "syncd/jobs.(*Journal).")
+	if !ok {
+		return ""
+	}
+	verb, _, _ := strings.Cut(rest, ".")
+	return verb
+}

@@ -1,7 +1,5 @@
 package crash
 
-import "strings"
-
 // Point is a moment at which the process may die.
 type Point struct {
 	Name string
@@ -91,14 +89,4 @@ func kindOf(verb string) string {
 		}
 	}
 	return ""
-}
-
-// verbOf is the verb in the full name of a function; "" when it is none of the journal's.
-func verbOf(function string) string {
-	rest, ok := strings.CutPrefix(function, "syncd/jobs.(*Journal).")
-	if !ok {
-		return ""
-	}
-	verb, _, _ := strings.Cut(rest, ".")
-	return verb
 }
