@@ -91,7 +91,7 @@ type Target interface {
 
 // Entity is one kind of record in a target. What it can do beyond naming
 // itself it shows by implementing Upserter, Creator, Finder, Updater, Remover,
-// Advancer. Every method sends its requests through the client's gate, repeats
+// Advancer, or says it, as a Configured one: see PrimitivesOf. Every method sends its requests through the client's gate, repeats
 // no write by itself and never follows a redirect.
 type Entity interface {
 	Info() EntityInfo

@@ -65,7 +65,7 @@ func (l *lane) lookUp(ctx context.Context, client string, k jobs.EntityKey) (str
 	if err != nil {
 		return "", connectors.Fail(connectors.Invalid, "reference", "the record refers to an entity %q that client %s does not have", k.Entity, client)
 	}
-	if _, ok := e.(connectors.Finder); !ok {
+	if connectors.PrimitivesOf(e).Finder == nil {
 		return "", connectors.Outcome{} // it can only come by its own flow
 	}
 	// Under the breaker: a target that fails at look-ups alone is down for us too,

@@ -197,10 +197,14 @@ func (j *Journal) Part(ctx context.Context) error {
 	return wrap(err, "leave the daemons of the journal")
 }
 
-// Me is this daemon as the others see it.
+// Me is this daemon as the others see it; of a command beside them, only its process
+// is known.
 func (j *Journal) Me() Daemon {
 	j.holds.mu.Lock()
 	defer j.holds.mu.Unlock()
+	if !j.holds.joined {
+		return Daemon{Process: process.This()}
+	}
 	return j.holds.me
 }
 

@@ -14,8 +14,8 @@ import (
 func LookUp(ctx context.Context, entity connectors.Entity, key string) (link string, found bool, err error) {
 	name := entity.Info().Name
 	op := fmt.Sprintf("look up %s %s", name, key)
-	finder, ok := entity.(connectors.Finder)
-	if !ok {
+	finder := connectors.PrimitivesOf(entity).Finder
+	if finder == nil {
 		return "", false, &connectors.Error{Op: op, Outcome: connectors.Fail(connectors.Invalid, CodeFind, "entity %s cannot be looked up by key", name)}
 	}
 	fs, err := find(ctx, finder, connectors.Write{Key: key}, panicText)

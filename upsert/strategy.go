@@ -63,13 +63,9 @@ func New(f *jobs.Flow, e connectors.Entity, j Journal, now func() time.Time) (*S
 	if s.settle == 0 {
 		s.settle = s.info.SettleTime
 	}
-	s.upserter, _ = e.(connectors.Upserter)
-	s.creator, _ = e.(connectors.Creator)
-	s.composer, _ = e.(connectors.Composer)
-	s.finder, _ = e.(connectors.Finder)
-	s.updater, _ = e.(connectors.Updater)
-	s.remover, _ = e.(connectors.Remover)
-	s.advancer, _ = e.(connectors.Advancer)
+	can := connectors.PrimitivesOf(e)
+	s.upserter, s.creator, s.composer, s.finder = can.Upserter, can.Creator, can.Composer, can.Finder
+	s.updater, s.remover, s.advancer = can.Updater, can.Remover, can.Advancer
 	if problems := s.problems(); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}

@@ -92,11 +92,7 @@ func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []
 		}
 		ids = append(ids, id)
 	}
-	c, err := a.look()
-	if err != nil {
-		return err
-	}
-	j, _, err := a.journal(ctx, c, acting, quiet())
+	c, j, err := a.beside(ctx, acting)
 	if err != nil {
 		return err
 	}

@@ -186,11 +186,7 @@ order of flow and key. The flow need not be in the configuration.`,
 type bulkDo func(*jobs.Journal, jobs.Selection, jobs.RowID, map[string]*jobs.Flow) (jobs.BulkStep, error)
 
 func (a *app) bulk(ctx context.Context, ch *choice, do bulkDo, done string, able ...jobs.State) error {
-	c, err := a.look()
-	if err != nil {
-		return err
-	}
-	j, _, err := a.journal(ctx, c, acting, quiet())
+	c, j, err := a.beside(ctx, acting)
 	if err != nil {
 		return err
 	}

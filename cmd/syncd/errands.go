@@ -84,11 +84,7 @@ before its time; what it has done stays done.`,
 }
 
 func (a *app) runs(ctx context.Context, open bool, limit int) error {
-	c, err := a.look()
-	if err != nil {
-		return err
-	}
-	j, _, err := a.journal(ctx, c, reading, quiet())
+	_, j, err := a.beside(ctx, reading)
 	if err != nil {
 		return err
 	}
@@ -135,11 +131,7 @@ func printRuns(w io.Writer, rs []runJSON) error {
 }
 
 func (a *app) stopRun(ctx context.Context, id int64) error {
-	c, err := a.look()
-	if err != nil {
-		return err
-	}
-	j, _, err := a.journal(ctx, c, acting, quiet())
+	_, j, err := a.beside(ctx, acting)
 	if err != nil {
 		return err
 	}

@@ -109,11 +109,7 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 	if err != nil {
 		return d, err
 	}
-	c, err := a.look()
-	if err != nil {
-		return d, err
-	}
-	j, _, err := a.journal(ctx, c, reading, quiet())
+	c, j, err := a.beside(ctx, reading)
 	if err != nil {
 		return d, err
 	}

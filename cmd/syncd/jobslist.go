@@ -102,11 +102,7 @@ func words[T ~string](of []T) string {
 }
 
 func (a *app) jobsList(ctx context.Context, f jobs.Filter) error {
-	c, err := a.look()
-	if err != nil {
-		return err
-	}
-	j, _, err := a.journal(ctx, c, reading, quiet())
+	c, j, err := a.beside(ctx, reading)
 	if err != nil {
 		return err
 	}

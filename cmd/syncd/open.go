@@ -83,6 +83,17 @@ func (a *app) journal(ctx context.Context, c *config.Config, how access, log *sl
 	return jobs.New(e, jobs.Options{Owner: rand.Text()}), e, nil
 }
 
+// beside opens what a command needs that looks at the journal or acts on it beside the
+// daemon.
+func (a *app) beside(ctx context.Context, how access) (*config.Config, *jobs.Journal, error) {
+	c, err := a.look()
+	if err != nil {
+		return nil, nil, err
+	}
+	j, _, err := a.journal(ctx, c, how, quiet())
+	return c, j, err
+}
+
 // quiet is the log of commands that only look or act once.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

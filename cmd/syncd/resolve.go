@@ -64,11 +64,7 @@ func (a *app) resolve(ctx context.Context, name string, v jobs.Verdict) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.look()
-	if err != nil {
-		return err
-	}
-	j, _, err := a.journal(ctx, c, acting, quiet())
+	c, j, err := a.beside(ctx, acting)
 	if err != nil {
 		return err
 	}

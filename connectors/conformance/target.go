@@ -92,12 +92,8 @@ func (w *writer) connect(timeout time.Duration) {
 		w.t.Fatalf("entity %s: %v", w.model.Entity, err)
 	}
 	w.info = w.entity.Info()
-	w.up, _ = w.entity.(connectors.Upserter)
-	w.create, _ = w.entity.(connectors.Creator)
-	w.compose, _ = w.entity.(connectors.Composer)
-	w.find, _ = w.entity.(connectors.Finder)
-	w.update, _ = w.entity.(connectors.Updater)
-	w.remove, _ = w.entity.(connectors.Remover)
+	can := connectors.PrimitivesOf(w.entity)
+	w.up, w.create, w.compose, w.find, w.update, w.remove = can.Upserter, can.Creator, can.Composer, can.Finder, can.Updater, can.Remover
 }
 
 // keyed reports whether the entity creates under idempotency keys.

@@ -61,7 +61,7 @@ func TestAnswerAboutOneRecordThatIsNotUTF8IsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := e.(connectors.Finder).Find(t.Context(), connectors.Write{Key: "Müller"})
+			found, err := connectors.PrimitivesOf(e).Finder.Find(t.Context(), connectors.Write{Key: "Müller"})
 			if err == nil && len(found) == 0 {
 				t.Error("a record that is there is not found")
 			}

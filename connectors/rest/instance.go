@@ -51,5 +51,5 @@ func (t *target) Entity(name string) (connectors.Entity, error) {
 	if !ok {
 		return nil, fmt.Errorf("the client has no entity %q", name)
 	}
-	return compose(&entity{api: t.api, name: name, set: set, info: set.info(name)}), nil
+	return &entity{api: t.api, name: name, set: set, info: set.info(name)}, nil
 }

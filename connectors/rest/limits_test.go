@@ -42,7 +42,7 @@ func TestAnswerWithMoreRecordsThanAllowedIsRefused(t *testing.T) {
 		}
 	}
 	s := serve(t, "max_records: 30\n"+things, always(200, `{"orders":`+listOf(31, false)+`}`))
-	_, err := thing(t, s).(connectors.Finder).Find(t.Context(), write("A-1", "", `{}`))
+	_, err := connectors.PrimitivesOf(thing(t, s)).Finder.Find(t.Context(), write("A-1", "", `{}`))
 	fails(t, err, connectors.Invalid, "too_many_records", "max_records")
 }
 

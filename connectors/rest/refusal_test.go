@@ -13,13 +13,13 @@ func TestARefusalInsideA200IsARefusalOfTheWrite(t *testing.T) {
 answers: {error: errors, code: errors.0.code, codes: {THROTTLED: throttled, TAKEN: duplicate, TIMEOUT: transient}}
 `
 	create := func(s *script) connectors.Outcome {
-		return thing(t, s).(connectors.Creator).Create(t.Context(), write("A-1", "", `{}`))
+		return connectors.PrimitivesOf(thing(t, s)).Creator.Create(t.Context(), write("A-1", "", `{}`))
 	}
 	update := func(s *script) connectors.Outcome {
-		return thing(t, s).(connectors.Updater).Update(t.Context(), write("A-1", "12", `{}`))
+		return connectors.PrimitivesOf(thing(t, s)).Updater.Update(t.Context(), write("A-1", "12", `{}`))
 	}
 	put := func(s *script) connectors.Outcome {
-		return thing(t, s).(connectors.Upserter).Upsert(t.Context(), []connectors.Write{write("A-1", "", `{}`)})[0]
+		return connectors.PrimitivesOf(thing(t, s)).Upserter.Upsert(t.Context(), []connectors.Write{write("A-1", "", `{}`)})[0]
 	}
 	for way, w := range map[string]struct {
 		yaml string
@@ -63,7 +63,7 @@ answers: {code: errors.0.reason, codes: {timeout: transient}}
 		`{"errors":{"email":["is invalid"]}}`:               connectors.Invalid,
 	} {
 		s := serve(t, text, always(422, body))
-		if o := thing(t, s).(connectors.Updater).Update(t.Context(), write("A-1", "12", `{}`)); o.Class != want {
+		if o := connectors.PrimitivesOf(thing(t, s)).Updater.Update(t.Context(), write("A-1", "12", `{}`)); o.Class != want {
 			t.Errorf("%s: %+v", body, o)
 		}
 	}
@@ -101,7 +101,7 @@ func TestAnEmptyListingDeletesNothing(t *testing.T) {
 
 func TestSeveralRecordsUnderOneKeyAreNotWritten(t *testing.T) {
 	s := serve(t, puts, always(300, `["/items/31","/items/32"]`))
-	o := thing(t, s).(connectors.Upserter).Upsert(t.Context(), []connectors.Write{write("A-1", "", `{}`)})[0]
+	o := connectors.PrimitivesOf(thing(t, s)).Upserter.Upsert(t.Context(), []connectors.Write{write("A-1", "", `{}`)})[0]
 	if o.Class != connectors.Invalid || o.Code != "ambiguous" || !strings.Contains(o.Message, "/items/31; /items/32") || len(s.requests) != 1 {
 		t.Errorf("%+v after %d requests", o, len(s.requests))
 	}

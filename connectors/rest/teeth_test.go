@@ -195,7 +195,7 @@ func (t spoiledTarget) Entity(name string) (connectors.Entity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &spoiledEntity{e, e.(connectors.Finder), t.how}, nil
+	return &spoiledEntity{e, connectors.PrimitivesOf(e).Finder, t.how}, nil
 }
 
 type spoiledEntity struct {

@@ -41,7 +41,7 @@ func write(key, link, body string) connectors.Write {
 
 func TestARecordIsSentWithItsKeyAndVersionAndEveryDigit(t *testing.T) {
 	s := serve(t, things, always(201, `{"order":{"id":9007199254740993,"refs":{"syncd":"A-1"}}}`))
-	o := thing(t, s).(connectors.Creator).Create(t.Context(), write("A-1", "", `{"total":10.00,"n":12345678901234567890,"state":"confirmed","refs":{"shop":"x"}}`))
+	o := connectors.PrimitivesOf(thing(t, s)).Creator.Create(t.Context(), write("A-1", "", `{"total":10.00,"n":12345678901234567890,"state":"confirmed","refs":{"shop":"x"}}`))
 	if o.Class != connectors.Applied || o.Link != "9007199254740993" {
 		t.Errorf("%+v", o)
 	}
@@ -53,13 +53,13 @@ func TestARecordIsSentWithItsKeyAndVersionAndEveryDigit(t *testing.T) {
 
 func TestAnAnswerMustBeAboutTheRecordThatWasSent(t *testing.T) {
 	create := func(s *script) connectors.Outcome {
-		return thing(t, s).(connectors.Creator).Create(t.Context(), write("A-1", "", `{}`))
+		return connectors.PrimitivesOf(thing(t, s)).Creator.Create(t.Context(), write("A-1", "", `{}`))
 	}
 	update := func(s *script) connectors.Outcome {
-		return thing(t, s).(connectors.Updater).Update(t.Context(), write("A-1", "12", `{}`))
+		return connectors.PrimitivesOf(thing(t, s)).Updater.Update(t.Context(), write("A-1", "12", `{}`))
 	}
 	put := func(s *script) connectors.Outcome {
-		return thing(t, s).(connectors.Upserter).Upsert(t.Context(), []connectors.Write{write("A-1", "", `{}`)})[0]
+		return connectors.PrimitivesOf(thing(t, s)).Upserter.Upsert(t.Context(), []connectors.Write{write("A-1", "", `{}`)})[0]
 	}
 	for _, c := range []struct {
 		name, yaml string
@@ -127,7 +127,7 @@ answers:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, text, always(c.status, c.body))
-			o := thing(t, s).(connectors.Creator).Create(t.Context(), write("A-1", "", `{}`))
+			o := connectors.PrimitivesOf(thing(t, s)).Creator.Create(t.Context(), write("A-1", "", `{}`))
 			if o.Class != c.class || o.Code != c.code || o.MaybeDuplicate != c.duplicate || !strings.HasSuffix(o.Message, c.message) {
 				t.Errorf("%+v", o)
 			}
@@ -163,7 +163,7 @@ func TestMessagesAreFoundInEveryShape(t *testing.T) {
 func TestALookUpBelievesOnlyTheExactKey(t *testing.T) {
 	find := func(t *testing.T, yaml string, status int, body string) ([]connectors.Found, error) {
 		s := serve(t, yaml, always(status, body))
-		l, err := thing(t, s).(connectors.Finder).Find(t.Context(), connectors.Write{Key: "A-1"})
+		l, err := connectors.PrimitivesOf(thing(t, s)).Finder.Find(t.Context(), connectors.Write{Key: "A-1"})
 		if err == nil && s.requests[0] != "GET /api/orders?archived=any&ref=A-1" && !strings.Contains(yaml, "/orders/{key}") {
 			t.Errorf("asked %s", s.requests[0])
 		}
@@ -216,7 +216,7 @@ func TestALookUpBelievesOnlyTheExactKey(t *testing.T) {
 
 func TestAFoundRecordTellsItsVersionAndWhetherItIsAsDesired(t *testing.T) {
 	s := serve(t, things, always(200, `{"orders":[{"id":7,"refs":{"syncd":"A-1"},"state":"archived","custom":{"version":"1795946400123456"},"total":"10.00","more":1}]}`))
-	f := thing(t, s).(connectors.Finder)
+	f := connectors.PrimitivesOf(thing(t, s)).Finder
 	for body, same := range map[string]bool{`{"total":"10.00"}`: true, `{"total":"10.00","state":"confirmed"}`: true, `{"total":"10.01"}`: false} {
 		l, err := f.Find(t.Context(), write("A-1", "", body))
 		if err != nil || len(l) != 1 || l[0].Version != 1795946400123456 || !l[0].Archived || l[0].Same != same {
@@ -242,14 +242,14 @@ func TestAMissingRecordIsMissingOnlyIfTheAPISaysSo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, things, always(c.status, c.body))
 			e := thing(t, s)
-			if o := e.(connectors.Updater).Update(t.Context(), write("A-1", `"a/b"`, `{}`)); o.Class != c.update {
+			if o := connectors.PrimitivesOf(e).Updater.Update(t.Context(), write("A-1", `"a/b"`, `{}`)); o.Class != c.update {
 				t.Errorf("update: %+v", o)
 			}
 			if !strings.HasPrefix(s.requests[0], "PATCH /api/orders/a%2Fb ") {
 				t.Errorf("request %s", s.requests[0])
 			}
 			for _, how := range []connectors.Removal{connectors.Delete, connectors.Archive} {
-				if o := e.(connectors.Remover).Remove(t.Context(), connectors.Write{Key: "A-1", Link: "7", Removal: how}); o.Class != c.remove {
+				if o := connectors.PrimitivesOf(e).Remover.Remove(t.Context(), connectors.Write{Key: "A-1", Link: "7", Removal: how}); o.Class != c.remove {
 					t.Errorf("%s: %+v", how, o)
 				}
 			}
@@ -270,7 +270,7 @@ func TestAnETagGoesBackAsItCame(t *testing.T) {
 		}
 		return 200, `{"order":{"id":7}}`
 	}
-	up := thing(t, s).(connectors.Updater)
+	up := connectors.PrimitivesOf(thing(t, s)).Updater
 	if o := up.Update(t.Context(), write("A-1", "7", `{}`)); o.Class != connectors.Applied {
 		t.Errorf("%+v, If-Match %s", o, sent)
 	}
@@ -298,14 +298,14 @@ func TestUnsendableWritesAreRefusedBeforeTheWire(t *testing.T) {
 	e := thing(t, s)
 	p := serve(t, puts, always(200, `{}`))
 	for name, o := range map[string]connectors.Outcome{
-		"a body that is no object":     e.(connectors.Creator).Create(t.Context(), write("A-1", "", `[1]`)),
-		"an update without a link":     e.(connectors.Updater).Update(t.Context(), write("A-1", "", `{}`)),
-		"a link that is an object":     e.(connectors.Updater).Update(t.Context(), write("A-1", `{}`, `{}`)),
-		"a key that leads upwards":     thing(t, p).(connectors.Upserter).Upsert(t.Context(), []connectors.Write{write("..", "", `{}`)})[0],
-		"a key in the way of a field":  e.(connectors.Creator).Create(t.Context(), write("A-1", "", `{"refs":[1]}`)),
-		"a removal that is not there":  e.(connectors.Remover).Remove(t.Context(), connectors.Write{Link: "7", Removal: "shred"}),
-		"a removal of what never was":  e.(connectors.Remover).Remove(t.Context(), connectors.Write{Removal: connectors.Delete}),
-		"a record that is not written": e.(connectors.Creator).Create(t.Context(), write("A-1", "", ``)),
+		"a body that is no object":     connectors.PrimitivesOf(e).Creator.Create(t.Context(), write("A-1", "", `[1]`)),
+		"an update without a link":     connectors.PrimitivesOf(e).Updater.Update(t.Context(), write("A-1", "", `{}`)),
+		"a link that is an object":     connectors.PrimitivesOf(e).Updater.Update(t.Context(), write("A-1", `{}`, `{}`)),
+		"a key that leads upwards":     connectors.PrimitivesOf(thing(t, p)).Upserter.Upsert(t.Context(), []connectors.Write{write("..", "", `{}`)})[0],
+		"a key in the way of a field":  connectors.PrimitivesOf(e).Creator.Create(t.Context(), write("A-1", "", `{"refs":[1]}`)),
+		"a removal that is not there":  connectors.PrimitivesOf(e).Remover.Remove(t.Context(), connectors.Write{Link: "7", Removal: "shred"}),
+		"a removal of what never was":  connectors.PrimitivesOf(e).Remover.Remove(t.Context(), connectors.Write{Removal: connectors.Delete}),
+		"a record that is not written": connectors.PrimitivesOf(e).Creator.Create(t.Context(), write("A-1", "", ``)),
 	} {
 		if o.Class != connectors.Invalid || o.Message == "" {
 			t.Errorf("%s: %+v", name, o)
@@ -347,7 +347,7 @@ func TestADocumentIsBroughtToItsStateStepByStep(t *testing.T) {
 				}
 				return 200, `{"order":{"id":7,"state":"` + state + `"}}`
 			})
-			o := thing(t, s).(connectors.Advancer).Advance(t.Context(), write("A-1", "7", `{"state":"`+c.want+`"}`))
+			o := connectors.PrimitivesOf(thing(t, s)).Advancer.Advance(t.Context(), write("A-1", "7", `{"state":"`+c.want+`"}`))
 			if o.Class != c.class || strings.Join(sent, " ") != c.sent {
 				t.Errorf("%+v, sent %q", o, sent)
 			}
@@ -365,7 +365,7 @@ func TestAStepWhoseAnswerWasLostIsNotTakenTwice(t *testing.T) {
 		}
 		return 200, `{"order":{"id":7,"state":"` + state + `"}}`
 	})
-	adv := thing(t, s).(connectors.Advancer)
+	adv := connectors.PrimitivesOf(thing(t, s)).Advancer
 	w := write("A-1", "7", `{"state":"confirmed"}`)
 	if o := adv.Advance(t.Context(), w); o.Class != connectors.Unknown {
 		t.Errorf("%+v", o)
@@ -377,34 +377,35 @@ func TestAStepWhoseAnswerWasLostIsNotTakenTwice(t *testing.T) {
 
 func TestAStepThatDoesNotShowIsTriedAgainLater(t *testing.T) {
 	s := serve(t, steps, always(200, `{"order":{"id":7,"state":"draft"}}`))
-	o := thing(t, s).(connectors.Advancer).Advance(t.Context(), write("A-1", "7", `{"state":"confirmed"}`))
+	o := connectors.PrimitivesOf(thing(t, s)).Advancer.Advance(t.Context(), write("A-1", "7", `{"state":"confirmed"}`))
 	if o.Class != connectors.Transient || o.Code != "step_pending" {
 		t.Errorf("%+v", o)
 	}
 	s.answer = always(404, `{}`)
-	if o := thing(t, s).(connectors.Advancer).Advance(t.Context(), write("A-1", "7", `{"state":"confirmed"}`)); o.Class != connectors.Missing {
+	if o := connectors.PrimitivesOf(thing(t, s)).Advancer.Advance(t.Context(), write("A-1", "7", `{"state":"confirmed"}`)); o.Class != connectors.Missing {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestAnEntityShowsExactlyWhatIsDescribed(t *testing.T) {
 	has := func(e connectors.Entity) (l string) {
-		if _, ok := e.(connectors.Upserter); ok {
+		can := connectors.PrimitivesOf(e)
+		if can.Upserter != nil {
 			l += "upsert "
 		}
-		if _, ok := e.(connectors.Creator); ok {
+		if can.Creator != nil {
 			l += "create "
 		}
-		if _, ok := e.(connectors.Finder); ok {
+		if can.Finder != nil {
 			l += "find "
 		}
-		if _, ok := e.(connectors.Updater); ok {
+		if can.Updater != nil {
 			l += "update "
 		}
-		if _, ok := e.(connectors.Remover); ok {
+		if can.Remover != nil {
 			l += "remove "
 		}
-		if _, ok := e.(connectors.Advancer); ok {
+		if can.Advancer != nil {
 			l += "advance "
 		}
 		return l
@@ -436,11 +437,11 @@ func TestAnEntityShowsExactlyWhatIsDescribed(t *testing.T) {
 			}
 			want[false] += bits[bit] + " "
 		}
-		if got := has(compose(e)); got != want[false] {
+		if got := has(e); got != want[false] {
 			t.Errorf("mask %b: %s, want %s", mask, got, want[false])
 		}
 		e.set.Put.Path = "/x"
-		if got := has(compose(e)); got != want[true] {
+		if got := has(e); got != want[true] {
 			t.Errorf("mask %b: %s, want %s", mask, got, want[true])
 		}
 	}
