@@ -93,7 +93,10 @@ func TestWhyThereIsNoConnectionIsSaidOnceAndWithWhatToDo(t *testing.T) {
 			b.settings.Host, b.settings.Database, b.settings.User, b.settings.Password = "127.0.0.1", "app", "sync", field.NewSecret("CANARY")
 			c.set(b.settings)
 			env := b.env()
-			env.Timeout = 500 * time.Millisecond
+			env.Timeout = time.Minute
+			if name == "no answer" {
+				env.Timeout = 500 * time.Millisecond
+			}
 			in, err := b.settings.Open(t.Context(), env)
 			if err != nil {
 				t.Fatal(err)
