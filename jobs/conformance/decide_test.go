@@ -3,7 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +19,11 @@ import (
 func TestAJobIsClaimedExactlyWhenItsExplanationSaysDue(t *testing.T) {
 	seen := map[jobs.Reason]int{}
 	due := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	missing := func() []jobs.Reason {
+		return slices.DeleteFunc([]jobs.Reason{"no_flow", "paused", "flow_suspended", "expiry_held", "refresh", "expired", "waiting", "behind", "no_body"},
+			func(r jobs.Reason) bool { return seen[r] > 0 })
+	}
+	check := func(rt *rapid.T) {
 		ctx := context.Background()
 		now := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
 		e := memory.Open(memory.Options{Now: func() time.Time { return now }})
@@ -127,11 +131,13 @@ func TestAJobIsClaimedExactlyWhenItsExplanationSaysDue(t *testing.T) {
 		if x.Due {
 			due++
 		}
-	})
-	for _, r := range []jobs.Reason{"no_flow", "paused", "flow_suspended", "expiry_held", "refresh", "expired", "waiting", "behind", "no_body"} {
-		if seen[r] == 0 {
-			t.Errorf("no row was explained by %q: %s", r, fmt.Sprint(seen))
-		}
+	}
+	// The rarest of the reasons comes about once in a hundred rows.
+	for rounds := 0; rounds < 100 && (rounds == 0 || due == 0 || len(missing()) > 0); rounds++ {
+		rapid.Check(t, check)
+	}
+	if len(missing()) > 0 {
+		t.Errorf("no row was explained by %q: %v", missing(), seen)
 	}
 	if due == 0 {
 		t.Error("no row was due")
