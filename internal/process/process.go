@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -25,8 +26,10 @@ type ID struct {
 	Started int64 `json:"started,omitempty"`
 }
 
-// This is the process that asks.
-func This() ID {
+// This is the process that asks. It is looked up once.
+func This() ID { return this() }
+
+var this = sync.OnceValue(func() ID {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -39,7 +42,7 @@ func This() ID {
 		p.PIDSpace = name
 	}
 	return p
-}
+})
 
 // Ended reports that p has ended for certain, as seen by the process me. It is
 // false whenever that cannot be known, as for a process of another machine.

@@ -2,11 +2,11 @@ package simulation
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"hash"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing/synctest"
 	"time"
 )
@@ -20,7 +20,8 @@ type stage struct {
 	// calm: nothing fails any more.
 	calm bool
 
-	history hash.Hash
+	// history stands for all that happened; only kept where two are to be compared.
+	history hash.Hash64
 	trace   func(string) // nil unless the history is to be seen
 	wrong   []string
 }
@@ -36,7 +37,7 @@ type actor struct {
 }
 
 func newStage(seed uint64, trace func(string)) *stage {
-	return &stage{r: rand.New(rand.NewPCG(seed, 7)), back: make(chan struct{}), history: sha256.New(), trace: trace}
+	return &stage{r: rand.New(rand.NewPCG(seed, 7)), trace: trace}
 }
 
 // chance is true once in n times, and never when all is calm.
@@ -50,13 +51,22 @@ func (st *stage) violation(format string, args ...any) {
 	if len(st.wrong) < 20 {
 		st.wrong = append(st.wrong, fmt.Sprintf(format, args...))
 	}
-	st.note("VIOLATION " + fmt.Sprintf(format, args...))
+	st.note("VIOLATION ", fmt.Sprintf(format, args...))
 }
 
+// told reports whether anybody wants to know what happens. Most histories are played
+// without, since telling costs more than the rest.
+func (st *stage) told() bool { return st.history != nil || st.trace != nil }
+
 // note adds a line to the history.
-func (st *stage) note(line string) {
-	line = time.Now().Format("04:05.000000 ") + line
-	st.history.Write([]byte(line + "\n"))
+func (st *stage) note(words ...string) {
+	if !st.told() {
+		return
+	}
+	line := time.Now().Format("04:05.000000 ") + strings.Join(words, "")
+	if st.history != nil {
+		st.history.Write([]byte(line + "\n"))
+	}
 	if st.trace != nil {
 		st.trace(line)
 	}
@@ -92,12 +102,14 @@ func (a *actor) mayDie() {
 }
 
 // step lets go once: others may play, time may pass, the daemon may die.
-func (a *actor) step(what string) {
+func (a *actor) step(what ...string) {
 	a.mayDie()
 	a.st.back <- struct{}{}
 	<-a.turn
 	a.mayDie()
-	a.st.note(a.name + " " + what)
+	if a.st.told() {
+		a.st.note(append([]string{a.name, " "}, what...)...)
+	}
 }
 
 // sleep lets go until d has passed.
@@ -121,13 +133,14 @@ func (st *stage) pass(d time.Duration) {
 // play plays until over, or for at most so many steps; it reports whether over was
 // reached. between is called before each step.
 func (st *stage) play(most int, between func(), over func() bool) bool {
+	var ready []*actor
 	for range most {
 		between()
 		if over() {
 			return true
 		}
 		now := time.Now()
-		var ready []*actor
+		ready = ready[:0]
 		var next time.Time
 		live := st.actors[:0]
 		for _, a := range st.actors {

@@ -50,7 +50,7 @@ func (w *world) start(name string) *node {
 		n.doers[name] = s
 	}
 	w.nodes = append(w.nodes, n)
-	w.st.note("start of " + name)
+	w.st.note("start of ", name)
 	w.st.act(n, name+" owner", n.own)
 	for _, f := range w.sortedFlows() {
 		w.st.act(n, name+" poll "+f.Name, func(ctx context.Context, a *actor) { n.poll(ctx, a, f) })
@@ -134,9 +134,9 @@ func (n *node) poll(ctx context.Context, a *actor, f *jobs.Flow) {
 			continue
 		}
 		observed := n.journal.Now()
-		a.step("pulls " + f.Name)
+		a.step("pulls ", f.Name)
 		items, next := n.w.source.pull(fs.Cursor, observed)
-		a.step("has pulled " + f.Name)
+		a.step("has pulled ", f.Name)
 		if len(items) == 0 {
 			continue
 		}
@@ -232,7 +232,9 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 		if out[i].Class.Confirmed() {
 			n.served = now
 		}
-		a.st.note(fmt.Sprintf("%s %s/%s attempt %d: %s %s", n.name, f.Name, u[i].Key, u[i].Number, out[i].Class, out[i].Code))
+		if a.st.told() {
+			a.st.note(fmt.Sprintf("%s %s/%s attempt %d: %s %s", n.name, f.Name, u[i].Key, u[i].Number, out[i].Class, out[i].Code))
+		}
 	}
 	for h.Valid() {
 		done, err := n.journal.Settle(onLane(ctx, l), l.Client, ss)
@@ -304,7 +306,7 @@ func (x *wire) View(ctx context.Context, fn func(jobs.Tx) error) error {
 	if time.Now().Before(x.n.cut) || a.st.chance(100) {
 		return errAway
 	}
-	return x.w.engine.View(ctx, fn)
+	return x.w.engine.View(ctx, func(tx jobs.Tx) error { return fn(&witness{tx, x.w}) })
 }
 
 var _ connectors.Entity = (*reach)(nil)

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +24,7 @@ func (r *reach) Compose(w connectors.Write) ([]byte, error) { return r.e.Compose
 
 func (r *reach) call(ctx context.Context, what, key string, do func() connectors.Outcome) connectors.Outcome {
 	a := actorOf(ctx)
-	a.step("is about to " + what + " " + key)
+	a.step("is about to ", what, " ", key)
 	if h, ok := ctx.Value(holdKey{}).(*jobs.Hold); ok {
 		if !h.Valid() {
 			return connectors.Fail(connectors.Paused, "lease", "the lease of the lane is over")
@@ -35,7 +34,7 @@ func (r *reach) call(ctx context.Context, what, key string, do func() connectors
 	}
 	o := do()
 	r.n.w.land()
-	a.step(fmt.Sprintf("has had %s %s: %s", what, key, o.Class))
+	a.step("has had ", what, " ", key, ": ", string(o.Class))
 	if a.st.chance(25) {
 		a.sleep(a.st.upTo(10 * time.Second))
 	}

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"syncd/connectors"
+	"syncd/internal/process"
 	"syncd/jobs"
 )
 
@@ -39,6 +42,33 @@ func (x *witness) Claims(ctx context.Context, client string) ([]jobs.Claim, erro
 	})
 	return cs, err
 }
+
+// PutDaemon stores a daemon as one of another machine, of which nobody knows whether
+// it has ended: asking the system costs more than a step of a history.
+func (x *witness) PutDaemon(ctx context.Context, m jobs.Daemon, d time.Duration) error {
+	m.Process = jobs.Process{Host: m.Owner, PID: 1}
+	return x.Tx.PutDaemon(ctx, m, d)
+}
+
+// Daemons tells of the daemons on the same machine that have died.
+func (x *witness) Daemons(ctx context.Context) ([]jobs.Daemon, error) {
+	ms, err := x.Tx.Daemons(ctx)
+	if x.w.together {
+		for i, m := range ms {
+			if n := x.w.nodeNamed(m.Owner); n != nil && n.dead {
+				ms[i].Process = ended
+			}
+		}
+	}
+	return ms, err
+}
+
+// ended is a process of this machine with a number that none has.
+var ended = func() jobs.Process {
+	p := process.This()
+	p.PID = math.MaxInt32
+	return p
+}()
 
 // see holds rows against what they were.
 func (x *witness) see(ctx context.Context, rows []jobs.Row) error {

@@ -29,6 +29,8 @@ type world struct {
 	// ahead is by how much the journal's clock is off; jumps says that it may jump.
 	ahead time.Duration
 	jumps bool
+	// together says that the daemons run on one machine, and know of each other's end.
+	together bool
 	// blind are flows whose target cannot be asked for a record.
 	blind map[string]bool
 	// wrote are the newest attempts of which a write was sent.
@@ -54,6 +56,7 @@ func newWorld(st *stage) *world {
 	w.engine = memory.Open(memory.Options{Now: func() time.Time { return time.Now().Add(w.ahead).UTC().Truncate(time.Microsecond) }})
 	w.beside = jobs.New(w.engine, jobs.Options{Owner: "a person", Rand: st.r.Float64})
 	w.jumps = st.r.IntN(4) == 0
+	w.together = st.r.IntN(4) == 0
 	w.lanes = []jobs.LaneID{{Client: "shop"}, {Client: "erp"}}
 	shards := 1 + st.r.IntN(2)
 	for n := 1; n < shards; n++ {
@@ -176,22 +179,32 @@ func (w *world) happens() {
 		w.source.change()
 	case x < 28 && len(alive) > 0:
 		n := alive[st.r.IntN(len(alive))]
-		st.note("death of " + n.name)
+		st.note("death of ", n.name)
 		st.kill(n)
 	case x < 34 && len(alive) < 3:
 		w.startOne()
 	case x < 36 && len(alive) > 0:
 		n := alive[st.r.IntN(len(alive))]
 		n.frozen = time.Now().Add(st.upTo(12 * time.Second))
-		st.note("stop of " + n.name)
+		st.note("stop of ", n.name)
 	case x < 38 && len(alive) > 0:
 		n := alive[st.r.IntN(len(alive))]
 		n.cut = time.Now().Add(st.upTo(12 * time.Second))
-		st.note("journal away for " + n.name)
+		st.note("journal away for ", n.name)
 	case x < 40 && w.jumps:
 		w.ahead += st.upTo(20*time.Second) - 10*time.Second
 		st.note("the journal's clock jumps")
 	}
+}
+
+// nodeNamed is a daemon by its name; nil for none.
+func (w *world) nodeNamed(name string) *node {
+	for _, n := range w.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	return nil
 }
 
 func (w *world) startOne() {
@@ -221,7 +234,7 @@ func (w *world) person(ctx context.Context, a *actor) {
 			case r.State == jobs.Held && a.st.r.IntN(2) == 0:
 				w.resolve(ctx, a, &r)
 			case r.State == jobs.Dead:
-				a.st.note("replays " + r.String() + " " + r.LastCode)
+				a.st.note("replays ", r.String(), " ", r.LastCode)
 				if _, err := w.beside.Replay(ctx, []jobs.RowID{r.RowID}, w.flows); err != nil {
 					a.st.violation("replay failed: %v", err)
 				}
