@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -322,7 +323,7 @@ func TestEventWhoseMappingKilledTheDaemonIsFoundAndTheOthersPass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := w.journal.BeginPage(ctx, "orders", `{"1":3}`); err != nil { // event 1 was begun alone three times
+		if _, err := w.journal.BeginPage(ctx, "orders", `{"1":3}`); err != nil { // of three, one is alone from the first: event 1 was begun three times
 			t.Fatal(err)
 		}
 		w.start()
@@ -333,6 +334,69 @@ func TestEventWhoseMappingKilledTheDaemonIsFoundAndTheOthersPass(t *testing.T) {
 			t.Fatalf("the deadly event is %s", r.State)
 		}
 	})
+}
+
+// killed maps a page under suspicion again and again, as far as it gets before the process ends, and returns the dead letters.
+func killed(t *testing.T, n, most int, dies func(part []int) bool) (dead []int, lives int) {
+	t.Helper()
+	events := make([]connectors.Event, n)
+	for i := range events {
+		events[i].SourceID = fmt.Sprint(i)
+	}
+	begun := map[string]int{}
+	for lives = 1; lives <= most; lives++ {
+		dead, over := dead[:0], true
+		for _, p := range suspicion(events, begun) {
+			if p.n >= p.most {
+				dead = append(dead, p.at...)
+				continue
+			}
+			if dies(p.at) {
+				for _, i := range p.at {
+					begun[events[i].SourceID]++
+				}
+				over = false
+				break
+			}
+		}
+		if over {
+			return dead, lives
+		}
+	}
+	t.Fatalf("the page is not mapped after %d lives", most)
+	return nil, 0
+}
+
+func TestDeadlyEventsAreFoundAmongManyAndNoOther(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 100, 1000} {
+		for _, deadly := range [][]int{{}, {0}, {n - 1}, {n / 3, n / 2}} {
+			want := slices.Compact(slices.Clone(deadly))
+			got, lives := killed(t, n, 60, func(part []int) bool {
+				return slices.ContainsFunc(part, func(i int) bool { return slices.Contains(deadly, i) })
+			})
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("of %d events %v are found in %d lives, want %v", n, got, lives, want)
+			}
+		}
+	}
+}
+
+// A machine that is short of memory, or a supervisor with too little patience, ends a daemon a moment after each start.
+func TestDaemonThatIsKilledAMomentAfterEachStartBlamesNoEvent(t *testing.T) {
+	for _, moment := range []int{1, 2, 3} {
+		n, life := 0, 0
+		dead, _ := killed(t, 200, 200, func([]int) bool {
+			if n++; n < moment+life%4 || life >= 60 {
+				return false
+			}
+			n, life = 0, life+1
+			return true
+		})
+		if len(dead) > 0 {
+			t.Errorf("killed over part %d and the next ones, %d events are dead letters", moment, len(dead))
+		}
+	}
 }
 
 func TestVersionBeyondTheSourcesClockDoesNotShadowLaterOnes(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // deaths is how often the mapping of one page may end the process before its
-// events are mapped one at a time, and then how often one event may.
+// events are under suspicion, and then how often that of one event alone may.
 const deaths = 3
 
 // pageMapper maps the events of a page, some at a time.
@@ -40,8 +41,9 @@ type beginning struct {
 
 // beginPage begins the mapping of a page. That is counted durably first, so that an
 // event whose mapping kills the process (it may eat all memory) is found: after
-// three beginnings without an end the events are begun one at a time, and each
-// that is begun three times and never ended becomes a dead letter.
+// three beginnings without an end the events are begun half by half, the half that
+// never ended by halves again, and one that is begun alone three times and never
+// ended becomes a dead letter.
 //
 // A page that is mapped again because it could not be admitted is not counted again:
 // this process lives. was is its earlier beginning, or nil; the one that counts by
@@ -63,7 +65,7 @@ func (d *Daemon) beginPage(ctx context.Context, f *FlowPlan, page connectors.Pag
 	if before.PageStarts < deaths {
 		return m, b, nil
 	}
-	d.log.Warn("mapping a page has ended the daemon before; its events are mapped one at a time", "flow", f.Name, "starts", before.PageStarts)
+	d.log.Warn("mapping a page has ended the daemon before; its events are mapped part by part to find the one that does", "flow", f.Name, "starts", before.PageStarts)
 	m.begun = readSuspects(before.Suspect)
 	b.begun = m.begun
 	return m, b, nil
@@ -77,19 +79,27 @@ func (m *pageMapper) take(ctx context.Context, events []connectors.Event) ([]job
 		err := each(len(items), func(i int) { items[i] = d.mapEvent(ctx, f, page, events[i]) })
 		return items, firstErr(err, ctx.Err())
 	}
-	for i, ev := range events {
-		n := begun[ev.SourceID]
-		if n >= deaths {
-			items[i] = d.rejected(f, page, ev, "mapping this event has ended the daemon; see its log")
+	for _, part := range suspicion(events, begun) {
+		if part.n >= part.most {
+			for _, i := range part.at {
+				items[i] = d.rejected(f, page, events[i], "mapping this event has ended the daemon; see its log")
+			}
 			continue
 		}
-		begun[ev.SourceID] = n + 1
+		note := func(n int) {
+			for _, i := range part.at {
+				begun[events[i].SourceID] = n
+			}
+		}
+		note(part.n + 1)
 		if err := d.suspect(ctx, f, begun); err != nil {
-			begun[ev.SourceID] = n
+			note(part.n)
 			return nil, err
 		}
-		items[i] = d.mapEvent(ctx, f, page, ev)
-		begun[ev.SourceID] = n // it has ended
+		for _, i := range part.at {
+			items[i] = d.mapEvent(ctx, f, page, events[i])
+		}
+		note(part.n) // it has ended
 		if ctx.Err() != nil {
 			break
 		}
@@ -97,10 +107,41 @@ func (m *pageMapper) take(ctx context.Context, events []connectors.Event) ([]job
 	return items, firstErr(d.suspect(context.WithoutCancel(ctx), f, begun), ctx.Err())
 }
 
+// suspects are events that are begun together, which was done n times before and never
+// ended. After the most, the one event that is left of them is taken for the cause.
+type suspects struct {
+	at      []int
+	n, most int
+}
+
+// suspicion parts the events of a page that is under suspicion, the less suspect
+// first: in two, and those that were begun together when the process ended in two
+// again, until one is alone. A daemon that is killed for another reason, again and
+// again, is seldom killed over the same half, and never goes through a page event by
+// event, each with a commit of its own.
+func suspicion(events []connectors.Event, begun map[string]int) (out []suspects) {
+	by := map[int][]int{}
+	for i, ev := range events {
+		n := begun[ev.SourceID]
+		by[n] = append(by[n], i)
+	}
+	size := func(n int) int { return max(1, len(events)>>min(n+1, 62)) }
+	most := deaths
+	for n := 0; size(n) > 1; n++ {
+		most++
+	}
+	for _, n := range slices.Sorted(maps.Keys(by)) {
+		for at := range slices.Chunk(by[n], size(n)) {
+			out = append(out, suspects{at, n, most})
+		}
+	}
+	return out
+}
+
 // suspect notes how often the mapping of which events was begun and never ended,
 // by source id.
 func (d *Daemon) suspect(ctx context.Context, f *FlowPlan, begun map[string]int) error {
-	b, err := suspects(begun)
+	b, err := suspected(begun)
 	if err != nil {
 		return err
 	}
@@ -108,8 +149,8 @@ func (d *Daemon) suspect(ctx context.Context, f *FlowPlan, begun map[string]int)
 	return err
 }
 
-// suspects is begun as the journal keeps it.
-func suspects(begun map[string]int) (string, error) {
+// suspected is begun as the journal keeps it.
+func suspected(begun map[string]int) (string, error) {
 	maps.DeleteFunc(begun, func(_ string, n int) bool { return n == 0 })
 	b, err := json.Marshal(begun)
 	return string(b), err
@@ -121,7 +162,7 @@ func (d *Daemon) givenUp(ctx context.Context, f *FlowPlan, b *beginning) error {
 	text := ""
 	if b.begun != nil {
 		var err error
-		if text, err = suspects(b.begun); err != nil {
+		if text, err = suspected(b.begun); err != nil {
 			return err
 		}
 	}

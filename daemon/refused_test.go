@@ -96,7 +96,7 @@ func TestDaemonThatIsStoppedWhileAPageCannotBeAdmittedWasNotEndedByIt(t *testing
 				t.Fatalf("%d beginnings are counted after a stop", n)
 			}
 		}
-		w.begunInVain() // and while its events are mapped one at a time
+		w.begunInVain() // and while its events are under suspicion
 		for range 3 * deaths {
 			w.start()
 			w.pass(10 * time.Second)
