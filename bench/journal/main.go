@@ -30,8 +30,7 @@ type settings struct {
 	only, journal        string
 	jobs, rounds         int
 	full, json, check    bool
-	profile, server      string
-	courses              string
+	profile              string
 	overPostgres, overSQ float64
 }
 
@@ -59,8 +58,6 @@ func parse(args []string, errw io.Writer) (settings, error) {
 	f.StringVar(&s.only, "only", strings.Join(names, ","), "the sections to run")
 	f.StringVar(&s.journal, "journal", "both", "sqlite, postgres or both")
 	f.IntVar(&s.jobs, "jobs", 20_000, "jobs of each run of cycle")
-	f.StringVar(&s.courses, "courses", "", "only those variants of cycle whose name contains this")
-	f.StringVar(&s.server, "server", "", "`URL` of a PostgreSQL server on this machine to use, postgres://…; without it one is started")
 	f.IntVar(&s.rounds, "rounds", 3, "how often cycle measures everything; medians are told")
 	f.BoolVar(&s.full, "full", false, "full sizes and times: millions of rows, ten minutes of churn; some hour")
 	f.BoolVar(&s.json, "json", false, "print JSON")
@@ -115,7 +112,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) (code int, err
 	case err != nil:
 		return 2, err
 	}
-	w, err := newWorld(ctx, s.server)
+	w, err := newWorld(ctx)
 	if err != nil {
 		return 1, err
 	}

@@ -25,8 +25,7 @@ type world struct {
 	places int // how many there have been
 }
 
-// newWorld starts a PostgreSQL server, or uses the one that dsn names.
-func newWorld(ctx context.Context, dsn string) (w *world, err error) {
+func newWorld(ctx context.Context) (w *world, err error) {
 	w = &world{}
 	defer func() {
 		if err != nil {
@@ -36,11 +35,7 @@ func newWorld(ctx context.Context, dsn string) (w *world, err error) {
 	if w.dir, err = os.MkdirTemp("", "syncd-journal-"); err != nil {
 		return w, fmt.Errorf("make a folder: %w", err)
 	}
-	if dsn == "" {
-		w.server, err = lab.NewServer(ctx)
-	} else {
-		w.server, err = lab.At(ctx, dsn)
-	}
+	w.server, err = lab.NewServer(ctx)
 	return w, err
 }
 
@@ -62,7 +57,7 @@ type place struct {
 	world  *world
 }
 
-const journalDatabase = "syncd_bench_journal"
+const journalDatabase = "journal"
 
 // place makes an empty journal. There is one on PostgreSQL at a time.
 func (w *world) place(ctx context.Context, kind string) (*place, error) {

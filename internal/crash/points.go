@@ -5,11 +5,22 @@ type Point struct {
 	Name string
 	// What tells what has happened by then, and what has not.
 	What string
-	// Start says that it is passed only while a daemon starts.
-	Start bool
-	// Rare says that it is passed only when something goes wrong beside the crash.
-	Rare bool
+	When When
 }
+
+// When a point is passed.
+type When int
+
+const (
+	// AtWork: again and again while records change.
+	AtWork When = iota
+	// AtStart: only while a daemon starts.
+	AtStart
+	// InTrouble: only when something goes wrong beside the crash.
+	InTrouble
+	// OnRenewal: about once in a third of a lease.
+	OnRenewal
+)
 
 // Stages of a commit. A kind of transaction and a stage make a point: claim.committing.
 const (
@@ -26,22 +37,22 @@ var transactions = []struct {
 	kind  string
 	verbs []string
 	what  string
-	start bool
-	rare  bool
+	when  When
 }{
-	{"bind", []string{"Bind"}, "what a flow's records are tied to", true, false},
-	{"recover", []string{"Recover"}, "writes that an ended daemon left on the wire are in doubt", true, false},
-	{"page", []string{"BeginPage"}, "a page is about to be mapped", false, false},
-	{"admit", []string{"Admit"}, "a page's records are jobs, and the cursor has moved", false, false},
-	{"claim", []string{"Claim"}, "jobs are about to be sent", false, false},
-	{"link", []string{"PutLink"}, "what the target calls a record", false, false},
-	{"settle", []string{"Settle"}, "what came of writes", false, false},
-	{"reading", []string{"ReadWell", "ReadFailed"}, "how reading a source goes", false, true},
-	{"pause", []string{"SavePause"}, "a client is paused", false, true},
-	{"reshard", []string{"Reshard"}, "a client's jobs are split among its lanes", true, false},
-	{"join", []string{"Join"}, "a daemon shows itself to the others", true, false},
-	{"take", []string{"Take"}, "a daemon takes a lane", true, false},
-	{"renew", []string{"Renew"}, "a daemon renews its leases", false, false},
+	{"bind", []string{"Bind"}, "what a flow's records are tied to", AtStart},
+	{"recover", []string{"Recover"}, "writes that an ended daemon left on the wire are in doubt", AtStart},
+	{"page", []string{"BeginPage"}, "a page is about to be mapped", AtWork},
+	{"admit", []string{"Admit"}, "a page's records are jobs, and the cursor has moved", AtWork},
+	{"claim", []string{"Claim"}, "jobs are about to be sent", AtWork},
+	{"link", []string{"PutLink"}, "what the target calls a record", AtWork},
+	{"pin", []string{"PutPin"}, "what is sent under an idempotency key", AtWork},
+	{"settle", []string{"Settle"}, "what came of writes", AtWork},
+	{"reading", []string{"ReadWell", "ReadFailed"}, "how reading a source goes", InTrouble},
+	{"pause", []string{"SavePause"}, "a client is paused", InTrouble},
+	{"reshard", []string{"Reshard"}, "a client's jobs are split among its lanes", AtStart},
+	{"join", []string{"Join"}, "a daemon shows itself to the others", AtStart},
+	{"take", []string{"Take"}, "a daemon takes a lane", AtStart},
+	{"renew", []string{"Renew"}, "a daemon renews its leases", OnRenewal},
 }
 
 // moments are the points outside the journal's transactions.
@@ -73,7 +84,7 @@ func Points() []Point {
 			{InFlight, "while COMMIT is on its way: "},
 			{Committed, "after COMMIT: "},
 		} {
-			ps = append(ps, Point{Name: t.kind + "." + s.stage, What: s.what + t.what, Start: t.start, Rare: t.rare})
+			ps = append(ps, Point{Name: t.kind + "." + s.stage, What: s.what + t.what, When: t.when})
 		}
 	}
 	return ps

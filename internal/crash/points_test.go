@@ -29,7 +29,6 @@ func TestEachPointIsNamedOnceAndSaysWhatItIs(t *testing.T) {
 var byHand = []string{"Replay", "Discard", "PageGivenUp", "RecoverOwn", "PostponeRequest", "DropRequest", "Probe", "Leave", "Part", "Release",
 	"Resolve", "Secret",
 	"AfterHold", "AfterSuspension", "Bury", "DiscardStep", "ProbeNow", "Remap", "RemapStep", "ReplayStep", "ResumeExpiry", "SourceReset", "StartRun", "StepRun", "StopRun",
-	"PutPin", // until a flow of test/torture writes under idempotency keys
 }
 
 func TestEachVerbThatCommitsHasItsPoints(t *testing.T) {

@@ -52,24 +52,15 @@ func (x *rowReader) next(rows pgx.Rows) (jobs.Row, error) {
 	return r, in.Err
 }
 
-// readRows reads rows, of which there are at most most.
-func (t *tx) readRows(ctx context.Context, sql string, most int, args ...any) (out []jobs.Row, err error) {
+func (t *tx) readRows(ctx context.Context, sql string, args ...any) (out []jobs.Row, err error) {
 	x := newRowReader()
 	err = t.query(ctx, func(rows pgx.Rows) error {
-		if out == nil {
-			out = make([]jobs.Row, 0, min(most, maxRoom))
-		}
 		r, err := x.next(rows)
 		out = append(out, r)
 		return err
 	}, sql, args...)
 	return out, err
 }
-
-// maxRoom bounds the rows for which there is room before they come.
-const maxRoom = 1000
-
-func rowID(r *jobs.Row) jobs.RowID { return r.RowID }
 
 // keyArgs are the ids of rows as two arrays.
 func keyArgs(ids []jobs.RowID) []any {
@@ -82,16 +73,12 @@ func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) ([]jobs.Ro
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	ids = stored.RowIDs(ids)
-	sql, args := t.q.rows, keyArgs(ids)
+	sql, args := t.q.rows, keyArgs(stored.RowIDs(ids))
 	if t.write {
 		sql = t.q.rowsHeld
 	}
-	out, err := t.readRows(ctx, sql, len(ids), args...)
+	out, err := t.readRows(ctx, sql, args...)
 	t.touch(out)
-	if err == nil && t.absent != nil {
-		note(t.absent.rows, ids, out, rowID)
-	}
 	if err == nil && bodies {
 		err = t.addBodies(ctx, out, args)
 	}
@@ -139,19 +126,8 @@ const (
 func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 	rows = stored.Rows(rows)
 	t.touch(rows)
-	var fresh []jobs.Row
-	if t.absent != nil {
-		fresh, rows = parted(t.absent.rows, rows, rowID)
-	}
-	if err := t.putAll(ctx, fresh, true); err != nil {
-		return err
-	}
-	return t.putAll(ctx, rows, false)
-}
-
-func (t *tx) putAll(ctx context.Context, rows []jobs.Row, fresh bool) error {
 	for len(rows) > 0 {
-		n, err := t.putSome(ctx, rows, fresh)
+		n, err := t.putSome(ctx, rows)
 		if err != nil {
 			return fmt.Errorf("store %d rows: %w", len(rows), err)
 		}
@@ -160,9 +136,8 @@ func (t *tx) putAll(ctx context.Context, rows []jobs.Row, fresh bool) error {
 	return nil
 }
 
-// putSome stores as many of the first rows as one statement takes, and returns how
-// many. Of fresh ones it is known that they are not there.
-func (t *tx) putSome(ctx context.Context, rows []jobs.Row, fresh bool) (int, error) {
+// putSome stores as many of the first rows as one statement takes, and returns how many.
+func (t *tx) putSome(ctx context.Context, rows []jobs.Row) (int, error) {
 	var pack stored.Packer
 	var full, bare []jobs.RowID
 	var bodies [][]byte
@@ -185,15 +160,11 @@ func (t *tx) putSome(ctx context.Context, rows []jobs.Row, fresh bool) (int, err
 		n++
 	}
 	put := slices.IndexFunc(shapes, func(s shape) bool { return s.fits(rows[:n]) })
-	how, howBody := t.q.put[put], t.q.putBody
-	if fresh {
-		how, howBody = t.q.add[put], t.q.addBody
-	}
-	statements := []statement{{how, shapes[put].args(rows[:n])}}
+	statements := []statement{{t.q.put[put], shapes[put].args(rows[:n])}}
 	if len(full) > 0 {
-		statements = append(statements, statement{howBody, append(keyArgs(full), bodies)})
+		statements = append(statements, statement{t.q.putBody, append(keyArgs(full), bodies)})
 	}
-	if len(bare) > 0 && !fresh {
+	if len(bare) > 0 {
 		statements = append(statements, statement{t.q.dropBody, keyArgs(bare)})
 	}
 	_, err := t.send(ctx, statements...)
@@ -311,7 +282,7 @@ func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int
 
 // dueIn reads the rows that are due from a time on until now.
 func (t *tx) dueIn(ctx context.Context, sql string, lane jobs.LaneID, now time.Time, limit int, from time.Time) ([]jobs.Row, error) {
-	out, err := t.readRows(ctx, sql, limit, stored.ID(lane.Client), now, limit, due(from), int32(lane.Shard))
+	out, err := t.readRows(ctx, sql, stored.ID(lane.Client), now, limit, due(from), int32(lane.Shard))
 	if err == nil && len(out) > 0 {
 		// One that was changed while this statement ran comes with its new time.
 		slices.SortStableFunc(out, func(a, b jobs.Row) int { return a.DueAt.Compare(b.DueAt) })

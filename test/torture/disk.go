@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -143,8 +142,8 @@ func fill(ctx context.Context, s *session) (time.Duration, error) {
 		return 0, ctx.Err()
 	}
 	if s.w.journal != nil {
-		if pid, err := s.w.journal.PID(); err != nil || syscall.Kill(pid, 0) != nil {
-			if err := s.w.journal.Start(ctx); err != nil {
+		if pid, err := s.w.journal.server.PID(); err != nil || syscall.Kill(pid, 0) != nil {
+			if err := s.w.journal.server.Start(ctx); err != nil {
 				return 0, err
 			}
 		}
@@ -257,7 +256,7 @@ func cut(ctx context.Context, s *session) (time.Duration, error) {
 	}
 	pids := []int{s.w.daemon.cmd.Process.Pid}
 	if s.w.journal != nil {
-		server, err := s.w.journal.PID()
+		server, err := s.w.journal.server.PID()
 		if err != nil {
 			return 0, err
 		}
@@ -294,34 +293,27 @@ func cut(ctx context.Context, s *session) (time.Duration, error) {
 		return 0, err
 	}
 	if s.w.journal != nil {
-		if err := s.w.journal.Start(ctx); err != nil {
+		if err := s.w.journal.server.Start(ctx); err != nil {
 			return 0, err
 		}
 	}
 	return 0, s.remembers(ctx)
 }
 
-// keys are those in a listing of jobs.
-var keys = regexp.MustCompile(`"key": *"([^"]+)"`)
-
 // remembers books each record of the ERP of which the journal knows nothing after a cut: it was admitted and claimed, durably, before it was
 // sent. What the sources say would bring most of them back, so the targets alone do not show that a journal forgets.
 func (s *session) remembers(ctx context.Context) error {
-	const most = 10000
 	for _, l := range s.w.ledgers {
-		cmd := exec.CommandContext(ctx, s.w.binary, "jobs", "list", "--flow", l.flow, "--limit", strconv.Itoa(most), "--json", "--config", s.w.config)
-		cmd.Dir, cmd.Env = s.w.dir, s.w.env()
-		out, err := cmd.Output()
-		var ee *exec.ExitError
-		if err != nil && (!errors.As(err, &ee) || ee.ExitCode() != 4) { // 4: there is no journal
-			return fmt.Errorf("list the jobs of %s: %w", l.flow, err)
+		js, err := s.w.list(ctx, "--flow", l.flow)
+		if err != nil {
+			return err
 		}
 		known := map[string]bool{}
-		for _, m := range keys.FindAllSubmatch(out, -1) {
-			known[string(m[1])] = true
+		for _, j := range js {
+			known[j.Key] = true
 		}
 		for _, key := range l.written() {
-			if !known[key] && len(known) < most {
+			if !known[key] && len(known) < mostListed {
 				s.book(finding{lost, l.flow, key, time.Now(), "the target has it, and the journal has forgotten it"})
 			}
 		}

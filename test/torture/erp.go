@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,8 +28,21 @@ type kind struct {
 	ledger *ledger
 	// unique: the reference of a document is refused for a second one.
 	unique bool
-	byRef  map[string][]*document
+	// keys are the idempotency keys that are remembered; nil where none are.
+	keys  map[string]*remembered
+	byRef map[string][]*document
 }
+
+// remembered is a create under an idempotency key, and what was answered to it.
+type remembered struct {
+	since  time.Time
+	body   string
+	status int // 0 while it is at work
+	answer any
+}
+
+// keyTime is how long a key is remembered: what torture.yaml says, and not longer.
+const keyTime = 12 * time.Second
 
 type document struct {
 	id   int64
@@ -46,6 +60,7 @@ const (
 	hangAfter
 	resetAfter
 	failAfter
+	failBefore
 	throttle
 	// workLate has all of them done late, also when their caller has gone meanwhile.
 	workLate
@@ -66,6 +81,42 @@ func newERP(seed uint64) (*erp, error) {
 
 func (e *erp) keep(name string, unique bool, l *ledger) {
 	e.kinds[name] = &kind{ledger: l, unique: unique, byRef: map[string][]*document{}}
+}
+
+// keepKeyed is keep for documents that nothing but the key of their create keeps from being doubled.
+func (e *erp) keepKeyed(name string, l *ledger) {
+	e.keep(name, false, l)
+	e.kinds[name].keys = map[string]*remembered{}
+}
+
+// recall answers a create whose key is known; nil for one that is to be done, which is remembered now.
+func (e *erp) recall(k *kind, key, body, ref string) *remembered {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := k.keys[key]
+	switch {
+	case key == "":
+		return &remembered{status: http.StatusBadRequest, answer: map[string]any{"error": "a key is required"}}
+	case r == nil || time.Since(r.since) > keyTime:
+		k.keys[key] = &remembered{since: time.Now(), body: body}
+		return nil
+	case r.body != body:
+		k.ledger.blame(ref, "another body came under the key of an earlier create")
+		return &remembered{status: http.StatusUnprocessableEntity, answer: map[string]any{"error": "the key belongs to another body"}}
+	case r.status == 0:
+		return &remembered{status: http.StatusConflict, answer: map[string]any{"error": "a create under this key is at work"}}
+	}
+	return r
+}
+
+// remember notes what came of a create under a key; a status of 0 forgets it, because nothing was done.
+func (e *erp) remember(k *kind, key string, status int, answer any) {
+	if r := k.keys[key]; r != nil {
+		r.status, r.answer = status, answer
+		if status == 0 {
+			delete(k.keys, key)
+		}
+	}
 }
 
 // be sets what happens to every write from now on.
@@ -106,9 +157,10 @@ func (e *erp) write(w http.ResponseWriter, r *http.Request, do func(k *kind, bod
 	came := time.Now()
 	k := e.kinds[r.PathValue("kind")]
 	var body map[string]any
-	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
+	text, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	if k == nil || d.Decode(&body) != nil {
+	if k == nil || err != nil || d.Decode(&body) != nil {
 		answer(w, http.StatusBadRequest, map[string]any{"error": "no such kind, or no JSON object"})
 		return
 	}
@@ -118,6 +170,21 @@ func (e *erp) write(w http.ResponseWriter, r *http.Request, do func(k *kind, bod
 		answer(w, http.StatusTooManyRequests, map[string]any{"error": "over quota"})
 		return
 	}
+	key := ""
+	if k.keys != nil && r.Method == http.MethodPost {
+		if m == failAfter {
+			m = failBefore // under a key a failure has done nothing, or the key could not be used again
+		}
+		key = r.Header.Get("Idempotency-Key")
+		ref, _ := body["ref"].(string)
+		if was := e.recall(k, key, string(text), ref); was != nil {
+			answer(w, was.status, was.answer)
+			if was.status < 300 {
+				e.confirmed(came)
+			}
+			return
+		}
+	}
 	if work > 0 {
 		t := time.NewTimer(work)
 		defer t.Stop()
@@ -126,15 +193,20 @@ func (e *erp) write(w http.ResponseWriter, r *http.Request, do func(k *kind, bod
 		case <-e.closed:
 			return
 		}
-		if time.Since(came) > 2*workTime {
-			return // this machine is too slow for what the ERP promises
-		}
 	}
 	status, out := 0, any(nil)
-	if m != hangBefore {
-		e.mu.Lock()
+	e.mu.Lock()
+	// A machine that is too slow for what the ERP promises has it do nothing.
+	slow := time.Since(came) > 2*workTime
+	if m != hangBefore && m != failBefore && !slow {
 		status, out = do(k, body)
-		e.mu.Unlock()
+	}
+	if key != "" {
+		e.remember(k, key, status, out)
+	}
+	e.mu.Unlock()
+	if slow {
+		return
 	}
 	switch m {
 	case hangBefore, hangAfter:
@@ -144,7 +216,7 @@ func (e *erp) write(w http.ResponseWriter, r *http.Request, do func(k *kind, bod
 		}
 	case resetAfter:
 		reset(w)
-	case failAfter:
+	case failAfter, failBefore:
 		answer(w, http.StatusInternalServerError, map[string]any{"error": "internal error"})
 	default:
 		answer(w, status, out)
@@ -212,6 +284,9 @@ func (e *erp) effect(x *document, create bool) effect {
 	if of := e.byID[number("of")]; of != nil {
 		body += " of " + of.ref
 	}
+	if in, ok := x.body["in"].(json.Number); ok {
+		body += " in " + in.String()
+	}
 	return effect{at: time.Now(), create: create, id: strconv.FormatInt(x.id, 10), version: number("version"), body: body}
 }
 
@@ -225,6 +300,16 @@ func (e *erp) find(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answer(w, http.StatusOK, map[string]any{"data": out})
+}
+
+// holds is the one document of a reference; nil for none.
+func (e *erp) holds(name, ref string) *document {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if xs := e.kinds[name].byRef[ref]; len(xs) > 0 {
+		return xs[0]
+	}
+	return nil
 }
 
 func (x *document) json() map[string]any {

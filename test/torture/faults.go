@@ -34,14 +34,14 @@ func others(engine string) []*row {
 		hangs("target hangs after it has done the work", hangAfter),
 		hangs("target cuts the connection after it has done the work", resetAfter),
 		hangs("target fails after it has done the work", failAfter),
-		{fault: "target database killed", inject: func(ctx context.Context, s *session) (time.Duration, error) {
+		{fault: "target database killed", apart: true, inject: func(ctx context.Context, s *session) (time.Duration, error) {
 			if err := crashDatabase(ctx, s, s.w.warehouse.server); err != nil {
 				return 0, err
 			}
 			return s.stocked(ctx)
 		}},
 		{fault: "target database disconnects", inject: func(ctx context.Context, s *session) (time.Duration, error) {
-			if err := disconnect(ctx, s, s.w.warehouse.dsn()); err != nil {
+			if err := disconnect(ctx, s, s.w.warehouse.dsn); err != nil {
 				return 0, err
 			}
 			return s.stocked(ctx)
@@ -57,14 +57,14 @@ func others(engine string) []*row {
 		return rows
 	}
 	return append(rows,
-		&row{fault: "journal database killed", inject: func(ctx context.Context, s *session) (time.Duration, error) {
-			if err := crashDatabase(ctx, s, s.w.journal); err != nil {
+		&row{fault: "journal database killed", apart: true, inject: func(ctx context.Context, s *session) (time.Duration, error) {
+			if err := crashDatabase(ctx, s, s.w.journal.server); err != nil {
 				return 0, err
 			}
 			return s.w.serves(ctx, s.w.watch())
 		}},
 		&row{fault: "journal database disconnects", inject: func(ctx context.Context, s *session) (time.Duration, error) {
-			if err := disconnect(ctx, s, s.w.journal.DSN("postgres")); err != nil {
+			if err := disconnect(ctx, s, s.w.journal.dsn); err != nil {
 				return 0, err
 			}
 			return s.w.serves(ctx, s.w.watch())
@@ -124,7 +124,7 @@ func disconnect(ctx context.Context, s *session, dsn string) error {
 		if err := s.w.daemon.sleep(ctx, s.upTo(60*time.Millisecond)); err != nil {
 			return err
 		}
-		if _, err := c.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'syncd%'`); err != nil {
+		if _, err := c.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'syncd%'`); err != nil {
 			return fmt.Errorf("disconnect the daemon: %w", err)
 		}
 	}

@@ -54,8 +54,12 @@ type ledger struct {
 	flow string
 	// guarded says that the target itself keeps an older state from being written over a newer one.
 	guarded bool
+	// ordered says that its records are events, each of which is written once, and in its order within its group, which its body names
+	// after " in ".
+	ordered bool
 
 	mu      sync.Mutex
+	blames  []finding
 	states  map[string][]state
 	effects map[string][]effect
 }
@@ -68,6 +72,13 @@ func (l *ledger) said(key string, s state) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.states[key] = append(l.states[key], s)
+}
+
+// blame notes something that must not be done to a target, although it has no effect.
+func (l *ledger) blame(key, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.blames = append(l.blames, finding{doubled, l.flow, key, time.Now(), why})
 }
 
 func (l *ledger) did(key string, e effect) {
@@ -120,8 +131,35 @@ func (l *ledger) judge(quiet bool) (out []finding) {
 			l.end(key, ss, l.effects[key], add)
 		}
 	}
+	if l.ordered {
+		l.order(add)
+	}
+	out = append(out, l.blames...)
 	slices.SortFunc(out, func(a, b finding) int { return a.at.Compare(b.at) })
 	return out
+}
+
+// order looks at the effects within each group.
+func (l *ledger) order(add adder) {
+	type event struct {
+		effect
+		key string
+	}
+	groups := map[string][]event{}
+	for key, es := range l.effects {
+		for _, e := range es {
+			_, group, _ := strings.Cut(e.body, " in ")
+			groups[group] = append(groups[group], event{e, key})
+		}
+	}
+	for group, es := range groups {
+		slices.SortFunc(es, func(a, b event) int { return a.at.Compare(b.at) })
+		for i, e := range es[min(1, len(es)):] {
+			if before := es[i]; e.version < before.version {
+				add(stale, e.key, e.at, "in group %s it comes after %s, which is newer", group, before.key)
+			}
+		}
+	}
 }
 
 type adder func(what, key string, at time.Time, why string, args ...any)

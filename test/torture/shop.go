@@ -23,10 +23,13 @@ type shop struct {
 
 // stream is one kind of record.
 type stream struct {
-	ledger  *ledger
-	prefix  string // of the keys that its records have in the target
-	refers  string // the stream whose records its own refer to
+	ledger *ledger
+	prefix string // of the keys that its records have in the target
+	refers string // the stream whose records its own refer to
+	// groups is among how many groups its records are parted, each of which is written once and in order; 0 for records that change.
+	groups  int
 	records []*article
+	last    *article // the one that changed last
 }
 
 // article is one record of the shop.
@@ -54,13 +57,19 @@ func (s *shop) offer(name, prefix, refers string, l *ledger) {
 	s.names = append(s.names, name)
 }
 
+// offerEvents adds a stream of events in groups.
+func (s *shop) offerEvents(name, prefix string, groups int, l *ledger) {
+	s.offer(name, prefix, "", l)
+	s.streams[name].groups = groups
+}
+
 // trade makes n changes: most are to records that are there.
 func (s *shop) trade(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range n {
 		st := s.streams[s.names[s.rnd.IntN(len(s.names))]]
-		if len(st.records) > 3 && s.rnd.Float64() < 0.55 {
+		if len(st.records) > 3 && st.groups == 0 && s.rnd.Float64() < 0.55 {
 			s.change(st, st.records[s.rnd.IntN(len(st.records))])
 			continue
 		}
@@ -71,6 +80,9 @@ func (s *shop) trade(n int) {
 				continue
 			}
 			a.of = to.records[s.rnd.IntN(len(to.records))].id
+		}
+		if st.groups > 0 {
+			a.of = int64(s.rnd.IntN(st.groups))
 		}
 		st.records = append(st.records, a)
 		s.change(st, a)
@@ -83,12 +95,19 @@ func (s *shop) change(st *stream, a *article) {
 	if !now.After(a.updated) {
 		now = a.updated.Add(time.Microsecond)
 	}
+	if st.groups > 0 && st.last != nil && !now.After(st.last.updated) {
+		now = st.last.updated.Add(time.Microsecond) // their order is told by it
+	}
 	old := *a
 	old.before = nil
 	a.before, a.rev, a.updated, a.visible = &old, a.rev+1, now, now
 	if !s.calm && s.chance(0.1) {
 		a.visible = now.Add(time.Duration(s.rnd.Int64N(int64(latest))))
 	}
+	if st.groups > 0 && st.last != nil && a.visible.Before(st.last.visible) {
+		a.visible = st.last.visible // late they are, but in their order
+	}
+	st.last = a
 	st.ledger.said(st.key(a), state{version: now.UnixMicro(), body: s.body(st, a), at: now})
 }
 
@@ -99,7 +118,10 @@ func (st *stream) key(a *article) string { return st.prefix + strconv.FormatInt(
 
 // body is what the target must hold.
 func (s *shop) body(st *stream, a *article) string {
-	if st.refers == "" {
+	switch {
+	case st.groups > 0:
+		return fmt.Sprintf("%d in %d", a.rev, a.of)
+	case st.refers == "":
 		return strconv.FormatInt(a.rev, 10)
 	}
 	return fmt.Sprintf("%d of %s%d", a.rev, s.streams[st.refers].prefix, a.of)

@@ -2,20 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"syncd/internal/pgtest/pgserver"
 )
 
 // warehouse is a database that is target and source: syncd writes the table stock, whose changes a trigger notes, and reads the events of an
 // outbox. It remembers both by itself, so that it can be killed without a doubt about what was in it.
 type warehouse struct {
-	server        *pgserver.Server
+	*database
 	rnd           *rand.Rand
 	stock, prices *ledger
 	revs          []int64 // of each price
@@ -32,33 +30,15 @@ CREATE TRIGGER note_update AFTER UPDATE ON stock FOR EACH ROW WHEN (OLD.* IS DIS
 CREATE TABLE outbox (id bigserial NOT NULL, sku text NOT NULL, payload jsonb, created_at timestamptz DEFAULT clock_timestamp(),
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(), PRIMARY KEY (xid, id));`
 
-func newWarehouse(ctx context.Context, seed uint64, stock, prices *ledger) (*warehouse, error) {
-	s, err := pgserver.New(ctx)
-	if err != nil {
-		return nil, err
-	}
-	w := &warehouse{server: s, rnd: rand.New(rand.NewPCG(seed, 3)), stock: stock, prices: prices}
+func newWarehouse(ctx context.Context, seed uint64, d *database, stock, prices *ledger) (*warehouse, error) {
+	w := &warehouse{database: d, rnd: rand.New(rand.NewPCG(seed, 3)), stock: stock, prices: prices}
 	if err := w.do(ctx, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, warehouseSchema)
 		return err
 	}); err != nil {
-		return nil, fmt.Errorf("make the warehouse: %w", err)
+		return nil, errors.Join(fmt.Errorf("make the warehouse: %w", err), d.close())
 	}
 	return w, nil
-}
-
-func (w *warehouse) dsn() string { return w.server.DSN("postgres") }
-
-// do works on a connection of its own.
-func (w *warehouse) do(ctx context.Context, f func(*pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	c, err := pgx.Connect(ctx, w.dsn())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close(ctx) }()
-	return f(c)
 }
 
 // trade adds n events to the outbox, each in a transaction of its own. A server that is away just now has no trade; an event whose COMMIT is

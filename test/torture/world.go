@@ -11,24 +11,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"syncd/internal/pgtest/pgserver"
 )
 
 //go:embed torture.yaml
 var configuration string
 
-// place is where the journal is.
+// place is where a world has its databases.
 type place struct {
-	engine string // sqlite or postgres
-	// dir is the folder for the journal's file or for its server's data; "" for one of the world's own.
+	engine string // of the journal: sqlite or postgres
+	// dir is the folder for the journal's file or for its server's data; "" for the world's own.
 	dir string
+	// shared is the connection string of a server on which other worlds have databases too; "" where the world needs servers of its own, to
+	// stop them.
+	shared string
 }
 
 // world is everything around the daemon that is killed: sources that change all the time, targets that keep a ledger, and the journal.
@@ -42,7 +44,7 @@ type world struct {
 	shop      *shop
 	erp       *erp
 	warehouse *warehouse
-	journal   *pgserver.Server // nil for SQLite
+	journal   *database // nil for SQLite
 	ledgers   []*ledger
 
 	started int
@@ -58,6 +60,9 @@ type world struct {
 	firstC chan struct{}
 }
 
+// groups is how many products the movements are of.
+const groups = 12
+
 // leaseTime is what a lease of 30 s is shortened to.
 const leaseTime = 3 * time.Second
 
@@ -72,13 +77,18 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	}()
 	customers, orders := newLedger("customers", false), newLedger("orders", false)
 	prices, stock := newLedger("prices", false), newLedger("stock", true)
-	w.ledgers = []*ledger{customers, orders, prices, stock}
+	payments, notices, movements := newLedger("payments", false), newLedger("notices", false), newLedger("movements", false)
+	movements.ordered = true
+	w.ledgers = []*ledger{customers, orders, prices, stock, payments, notices, movements}
 	if w.shop, err = newShop(seed); err != nil {
 		return w, err
 	}
 	w.shop.offer("customers", "C-", "", customers)
 	w.shop.offer("orders", "O-", "customers", orders)
 	w.shop.offer("stock", "S-", "", stock)
+	w.shop.offer("payments", "Y-", "", payments)
+	w.shop.offer("notices", "N-", "", notices)
+	w.shop.offerEvents("movements", "M-", groups, movements)
 	if w.erp, err = newERP(seed + 1); err != nil {
 		return w, err
 	}
@@ -86,14 +96,24 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	w.erp.keep("customers", true, customers)
 	w.erp.keep("orders", false, orders)
 	w.erp.keep("prices", true, prices)
-	if w.warehouse, err = newWarehouse(ctx, seed, stock, prices); err != nil {
+	w.erp.keepKeyed("payments", payments)
+	w.erp.keep("notices", false, notices)
+	w.erp.keep("movements", true, movements)
+	d, err := newDatabase(ctx, "", at.shared)
+	if err != nil {
+		return w, err
+	}
+	if w.warehouse, err = newWarehouse(ctx, seed, d, stock, prices); err != nil {
 		return w, err
 	}
 	if w.place.dir == "" {
 		w.place.dir = dir
 	}
 	if at.engine == "postgres" {
-		if w.journal, err = pgserver.NewIn(ctx, at.dir); err != nil {
+		if at.dir != "" {
+			at.shared = "" // the server's data is to be there
+		}
+		if w.journal, err = newDatabase(ctx, at.dir, at.shared); err != nil {
 			return w, err
 		}
 	}
@@ -114,9 +134,9 @@ func (w *world) configure() error {
 }
 
 func (w *world) env() []string {
-	env := append(os.Environ(), "TORTURE_WAREHOUSE="+w.warehouse.dsn(), "TORTURE_LEASE="+w.lease.String())
+	env := append(os.Environ(), "TORTURE_WAREHOUSE="+w.warehouse.dsn, "TORTURE_LEASE="+w.lease.String())
 	if w.journal != nil {
-		env = append(env, "TORTURE_JOURNAL="+w.journal.DSN("postgres"))
+		env = append(env, "TORTURE_JOURNAL="+w.journal.dsn)
 	}
 	return env
 }
@@ -135,16 +155,16 @@ func (w *world) close() error {
 		errs = append(errs, w.erp.close())
 	}
 	if w.warehouse != nil {
-		errs = append(errs, w.warehouse.server.Close())
+		errs = append(errs, w.warehouse.close())
 	}
 	if w.journal != nil {
-		errs = append(errs, w.journal.Close())
+		errs = append(errs, w.journal.close())
 	}
 	return errors.Join(errs...)
 }
 
-// changes is how many there are in a second, in the shop and in the warehouse together.
-const changes = 40
+// changes is how many there are in a second in the shop; in the warehouse there are as many as in one of its streams.
+const changes = 20
 
 // trade begins to change things, and a bad day.
 func (w *world) trade(ctx context.Context) {
@@ -169,7 +189,7 @@ func (w *world) trade(ctx context.Context) {
 	const share = changes * int(each/time.Millisecond) / 1000
 	every(func() { w.shop.trade(share) })
 	w.trading.Go(func() {
-		tick := time.NewTicker(100 * time.Millisecond)
+		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		var c *pgx.Conn
 		for {
@@ -182,7 +202,7 @@ func (w *world) trade(ctx context.Context) {
 				return
 			}
 			if c == nil {
-				c, _ = pgx.Connect(ctx, w.warehouse.dsn()) // it may be away just now
+				c, _ = pgx.Connect(ctx, w.warehouse.dsn) // it may be away just now
 			}
 			if c != nil && w.warehouse.trade(ctx, c, 1) != nil {
 				_ = c.Close(context.WithoutCancel(ctx))
@@ -273,22 +293,19 @@ const (
 	longest = 4 * time.Minute
 	// watched is how long it is looked on after all is well: longer than the ERP works on a write.
 	watched = workTime + 500*time.Millisecond
+	// ask is how often syncd is asked, which costs a process.
+	ask = 500 * time.Millisecond
 )
 
 // quiesce ends all changes, has the daemon finish, and returns what is wrong then.
-func (w *world) quiesce(ctx context.Context) ([]finding, error) {
+func (w *world) quiesce(ctx context.Context, say func(string, ...any)) ([]finding, error) {
 	w.rest()
-	if w.daemon == nil || w.daemon.hasEnded() {
-		var err error
-		if w.daemon, err = w.start("", false); err != nil {
-			return nil, err
-		}
-	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	begun := time.Now()
 	best, at := -1, begun
-	var well time.Time
+	var well, asked time.Time
+	open := 0
 	for {
 		select {
 		case <-tick.C:
@@ -307,12 +324,14 @@ func (w *world) quiesce(ctx context.Context) ([]finding, error) {
 				missing++
 			}
 		}
-		if missing == 0 {
-			// Status costs a process, so it is asked only when the targets have everything.
-			open, err := w.open(ctx)
-			if err != nil {
+		// What is held waits for a word of somebody who has looked, when nothing can be at work any more.
+		if (missing == 0 || time.Since(begun) > 2*workTime+ask) && time.Since(asked) > ask {
+			if open, err = w.open(ctx); err != nil {
 				return nil, err
 			}
+			asked = time.Now()
+		}
+		if missing == 0 {
 			missing = open
 		}
 		if best < 0 || missing < best {
@@ -326,32 +345,122 @@ func (w *world) quiesce(ctx context.Context) ([]finding, error) {
 			well = time.Time{}
 		case well.IsZero():
 			well = time.Now()
-		case time.Since(well) > watched:
+		case asked.Sub(well) > watched:
 			return fs, nil
 		}
-		if time.Since(at) > stuck || time.Since(begun) > longest {
-			if len(fs) == 0 {
-				return nil, fmt.Errorf("everything has arrived, and %d jobs are not done; the end of the log:\n%s", missing, w.daemon.tail())
-			}
-			return fs, nil
+		if time.Since(at) < stuck && time.Since(begun) < longest {
+			continue
+		}
+		say("%d records or jobs are missing:\n%s", missing, w.explain(ctx))
+		if len(fs) == 0 {
+			return nil, fmt.Errorf("everything has arrived, and %d jobs are not done", missing)
+		}
+		return fs, nil
+	}
+}
+
+// resolve says of each held job what the ERP shows: whether the create in doubt was done. An update through a link can be sent again whatever
+// became of it.
+func (w *world) resolve(ctx context.Context) error {
+	js, err := w.list(ctx, "--state", "held")
+	if err != nil {
+		return err
+	}
+	for _, j := range js {
+		out, err := w.syncd(ctx, nil, "jobs", "show", "--json", j.Flow+"/"+j.Key)
+		if err != nil {
+			return err
+		}
+		var known struct{ Link string }
+		if err := json.Unmarshal(out, &known); err != nil {
+			return fmt.Errorf("syncd jobs show: %w: %s", err, out)
+		}
+		word := []string{"--resend"}
+		if x := w.erp.holds(j.Flow, j.Key); x != nil && known.Link == "" {
+			word = []string{"--applied", "--link", strconv.FormatInt(x.id, 10)}
+		}
+		args := append([]string{"resolve", j.Flow + "/" + j.Key, "--reason", "seen in the ledger"}, word...)
+		if _, err := w.syncd(ctx, []int{1}, args...); err != nil { // 1: something came of it meanwhile
+			return err
 		}
 	}
+	return nil
+}
+
+// syncd runs a command beside the daemon, and returns what it prints. It may end with any of the given exit codes.
+func (w *world) syncd(ctx context.Context, codes []int, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, w.binary, append(args, "--config", w.config)...)
+	cmd.Dir, cmd.Env = w.dir, w.env()
+	out, err := cmd.Output()
+	var ee *exec.ExitError
+	if errors.As(err, &ee) && slices.Contains(codes, ee.ExitCode()) {
+		return out, nil
+	}
+	if err != nil {
+		var said []byte
+		if ee != nil {
+			said = ee.Stderr
+		}
+		return nil, fmt.Errorf("syncd %s: %w: %s%s", strings.Join(args, " "), err, out, said)
+	}
+	return out, nil
+}
+
+// job is a line of a listing.
+type job struct{ Flow, Key string }
+
+// list lists jobs.
+func (w *world) list(ctx context.Context, how ...string) ([]job, error) {
+	// 4: there is no journal, which a power cut may have taken.
+	out, err := w.syncd(ctx, []int{4}, append([]string{"jobs", "list", "--json", "--limit", strconv.Itoa(mostListed)}, how...)...)
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	var l struct{ Jobs []job }
+	if err := json.Unmarshal(out, &l); err != nil {
+		return nil, fmt.Errorf("syncd jobs list: %w: %s", err, out)
+	}
+	return l.Jobs, nil
+}
+
+// mostListed is how many jobs a listing has at most.
+const mostListed = 10000
+
+// explain is what syncd says of some jobs that are not done.
+func (w *world) explain(ctx context.Context) string {
+	const most = 5
+	var b strings.Builder
+	for _, state := range []string{"ready", "held", "dead"} {
+		js, err := w.list(ctx, "--state", state)
+		for _, j := range js[:min(len(js), most)] {
+			for _, how := range [][]string{{"explain"}, {"jobs", "show"}} {
+				out, err := w.syncd(ctx, nil, append(how, j.Flow+"/"+j.Key)...)
+				fmt.Fprintf(&b, "%s%v\n", out, err)
+			}
+		}
+		if err != nil {
+			fmt.Fprintln(&b, err)
+		}
+	}
+	return b.String() + "the end of the log:\n" + w.daemon.tail()
 }
 
 // open is how many jobs are not done, as syncd status says.
 func (w *world) open(ctx context.Context) (int, error) {
-	cmd := exec.CommandContext(ctx, w.binary, "status", "--json", "--config", w.config)
-	cmd.Dir, cmd.Env = w.dir, w.env()
-	out, err := cmd.Output()
-	var ee *exec.ExitError
-	if err != nil && (!errors.As(err, &ee) || ee.ExitCode() != 1) {
-		return 0, fmt.Errorf("syncd status: %w: %s", err, out)
+	out, err := w.syncd(ctx, []int{1}, "status", "--json")
+	if err != nil {
+		return 0, err
 	}
 	var s struct {
-		Totals struct{ Open, Running, Dead, Unresolved int }
+		Totals struct{ Open, Dead, Held, Unresolved int }
 	}
 	if err := json.Unmarshal(out, &s); err != nil {
 		return 0, fmt.Errorf("syncd status: %w: %s", err, out)
+	}
+	if s.Totals.Held > 0 {
+		if err := w.resolve(ctx); err != nil {
+			return 0, err
+		}
 	}
 	return s.Totals.Open + s.Totals.Dead + s.Totals.Unresolved, nil
 }
