@@ -94,10 +94,11 @@ func seeded(now time.Time) []jobs.Row {
 //	hands      keys that other source records claim, records asked of their source,
 //	           and a done job whose newer state is dead
 //	doubt      a write in doubt that was just sent
+//	held       expiry of the client erp is held since yesterday, an hour at most
 //	bound      what ties the records of the flows of syncd.yaml
 func cmdSeed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
-		ts.Fatalf("usage: seed FILE [many|quiet|order] [paused|throttled] [doubt] [bound]")
+		ts.Fatalf("usage: seed FILE [many|quiet|order] [paused|throttled] [doubt] [held] [bound]")
 	}
 	ts.Check(seed(ts.MkAbs(args[0]), args[1:]))
 	if slices.Contains(args, "bound") {
@@ -134,6 +135,10 @@ func seed(path string, what []string) error {
 		}
 		if has("paused") {
 			errs = append(errs, tx.PutClient(ctx, erp))
+		}
+		if has("held") {
+			errs = append(errs, tx.PutClient(ctx, jobs.ClientState{Client: "erp", ExpiryHeld: jobs.Standing{Since: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC),
+				Code: "mass_expiry", Message: "60 jobs were too old to be sent within a minute", Until: now.Add(time.Hour)}}))
 		}
 		if has("hands") {
 			errs = append(errs, seedHands(ctx, tx, now))
