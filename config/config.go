@@ -16,11 +16,13 @@ type Config struct {
 	Journal   Journal
 	// Listen is the address of metrics, health, API and console; "" when there shall be none.
 	Listen string
-	// StateDir is the folder for what the daemon keeps beside the journal.
-	StateDir string
-	Log      Log
-	Clients  map[string]*Client
-	Flows    map[string]*Flow
+	// StateDir is the folder for what the daemon keeps beside the journal; StateDirGiven
+	// says that it stands in the configuration.
+	StateDir      string
+	StateDirGiven bool
+	Log           Log
+	Clients       map[string]*Client
+	Flows         map[string]*Flow
 	// Retired names flows that are not configured any more and whose jobs shall stay
 	// in the journal as they are.
 	Retired []string
@@ -71,7 +73,7 @@ func (c *Config) Fields(s *field.Set) {
 		"Address and port for metrics and health. \"off\" or an empty text turns them off.",
 		field.Default("127.0.0.1:9464"), field.Example("0.0.0.0:9464"))
 	s.String(&c.StateDir, "state_dir",
-		"Folder for what the daemon keeps beside the journal. Without it: what systemd gives (STATE_DIRECTORY), else the working folder.",
+		"Folder of this daemon's own in which it keeps how far the journal had come, so that a journal that is put back from a backup is noticed. Best on another disk than the journal, and in no backup with it. Without it: what systemd gives (STATE_DIRECTORY), else the folder of an SQLite journal, else the working folder.",
 		field.Example("/var/lib/syncd"), field.Advanced())
 	s.Struct(&c.Log, "log", "What is written to standard error.")
 	s.Struct(&c.Retention, "retention", "How long the journal keeps what it does not need for ever. What makes a repeated or late event harmless, links, and marks of writes in doubt stay for good.", field.Advanced())

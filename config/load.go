@@ -80,8 +80,9 @@ func Load(o Options) (*Config, error) {
 	if len(problems) > 0 {
 		return nil, &Errors{Problems: inOrder(problems)}
 	}
-	if c.StateDir == "" {
-		c.StateDir = stateDir(o.Env)
+	c.StateDirGiven = c.StateDir != ""
+	if !c.StateDirGiven {
+		c.StateDir = c.stateDir(o.Env)
 	}
 	return c, nil
 }
@@ -121,13 +122,17 @@ func inOrder(ps []field.Problem) []field.Problem {
 	return slices.Compact(ps)
 }
 
-// stateDir is the folder that systemd gives, or else the working folder.
-func stateDir(env []string) string {
+// stateDir is the folder that systemd gives, or else that of an embedded journal, which
+// can be written, or else the working folder.
+func (c *Config) stateDir(env []string) string {
 	for _, kv := range slices.Backward(env) {
 		if dirs, ok := strings.CutPrefix(kv, "STATE_DIRECTORY="); ok && dirs != "" {
 			dir, _, _ := strings.Cut(dirs, ":")
 			return dir
 		}
+	}
+	if c.Journal.Engine() == "sqlite" {
+		return filepath.Dir(c.Journal.SQLite.Path)
 	}
 	return "."
 }

@@ -89,7 +89,9 @@ func (p *poller) full(ctx context.Context) (bool, error) {
 type pulled struct {
 	page connectors.Page
 	from json.RawMessage
-	err  error
+	// end says that the source has no more behind it.
+	end bool
+	err error
 }
 
 // drain pulls page after page until the stream has no more. The next page is
@@ -119,6 +121,7 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 		if got.err != nil {
 			return false, got.err
 		}
+		got.end = !got.page.More
 		if got.page.More && string(got.page.Next) == string(got.from) {
 			p.log.Warn("the source says that there is more, and stays where it is; asked again later", "client", p.client.name)
 			got.page.More = false
@@ -208,7 +211,8 @@ func (p *poller) admitPage(ctx context.Context, epoch int64, got pulled) error {
 	for rest := got.page.Events; ; {
 		part := rest[:min(len(rest), p.d.slice)]
 		rest = rest[len(part):]
-		ad := jobs.Admission{Flow: &p.flow.Flow, Part: len(rest) > 0, Move: len(rest) == 0, From: got.from, Next: got.page.Next, Epoch: epoch}
+		ad := jobs.Admission{Flow: &p.flow.Flow, Part: len(rest) > 0, Move: len(rest) == 0, From: got.from, Next: got.page.Next, Epoch: epoch,
+			End: len(rest) == 0 && got.end}
 		if ad.Items, err = m.take(ctx, part); err != nil {
 			return err
 		}

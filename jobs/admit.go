@@ -74,6 +74,8 @@ type Admission struct {
 	// still be so.
 	Epoch int64
 	Items []Item
+	// End says that the source had no more behind Next; only with Move.
+	End bool
 	// Requests are answered by these items and are removed with them.
 	Requests []int64
 }
@@ -116,7 +118,7 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		if (ad.Move || ad.Part) && (!cursorsEqual(fs.Cursor, ad.From) || fs.Epoch != ad.Epoch) {
 			return ErrCursorMoved
 		}
-		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(),
+		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(), doubt: fs.Restored.doubt(j.Now()),
 			rows: map[string]*Row{}, sources: map[string]*SourceRecord{}, puts: map[string]bool{},
 			patches: map[string]bool{}, touched: map[string]bool{}}
 		// What is answered goes first, so that it can be asked again.
@@ -152,6 +154,9 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		}
 		fs.PageStarts, fs.Suspect = 0, ""
 		fs.ReadAt, fs.Failing = a.now, Failing{}
+		if ad.End {
+			fs.readToTheEnd(a.now, a.now) // by this daemon, which has begun after the restore
+		}
 		if !cursorsEqual(fs.Cursor, ad.Next) {
 			fs.Cursor = ad.Next
 		}
@@ -174,6 +179,9 @@ type admission struct {
 	epoch int64
 	now   time.Time
 	sum   Admitted
+	// doubt is when the journal was put back from a backup, while a row that opens may
+	// have been written unknown to it; zero for never.
+	doubt time.Time
 
 	rows    map[string]*Row
 	sources map[string]*SourceRecord

@@ -36,7 +36,7 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	if it.Log && stamp.Version == 0 && !it.hasVersion() && !same {
 		row.ReadAt = stamp.Observed // what is new in a log without versions shows by its content alone
 	}
-	if same && !it.Refresh && !row.heals(before, a.now) {
+	if same && !it.Refresh && !row.heals(before, a.now) && !a.movedUnknown(row, before, it) {
 		a.sum.Unchanged++
 		if before.Version != row.Desired.Version || a.flow.MaxAge > 0 || a.flow.FreshWithin > 0 {
 			a.patches[p.Key] = true
@@ -68,6 +68,14 @@ func (r *Row) take(stamp connectors.Stamp, it *Item) {
 	}
 }
 
+// movedUnknown reports whether the target may hold another state than the row's,
+// although that is what was read: one that came between the backup from which the
+// journal was restored and the restore, and is not wanted any more.
+func (a *admission) movedUnknown(row *Row, before connectors.Stamp, it *Item) bool {
+	newer := !it.hasVersion() || row.Desired.Version > before.Version || row.Desired.Epoch > before.Epoch
+	return newer && row.State == Done && row.Applied() && row.forgotten(a.doubt)
+}
+
 // heals reports whether a newer reading reopens a dead row although its content
 // is the same: a refused record gets another chance with a newer version, an
 // expired one by being read as current.
@@ -92,7 +100,7 @@ func (a *admission) generation(row *Row, p Pair, hash []byte, refresh bool) {
 	row.Generation++
 	row.Hash, row.Body, row.Gone = hash, p.Body, false
 	row.Tries, row.FirstTryAt = 0, time.Time{}
-	if !refresh && (!row.Unresolved() || mutant.On("skipped-in-doubt")) && row.Applied() && bytes.Equal(row.AppliedHash, hash) {
+	if !refresh && !row.forgotten(a.doubt) && (!row.Unresolved() || mutant.On("skipped-in-doubt")) && row.Applied() && bytes.Equal(row.AppliedHash, hash) {
 		row.AppliedGeneration = row.Generation
 		row.close(ReasonNone)
 		return
@@ -104,6 +112,9 @@ func (a *admission) generation(row *Row, p Pair, hash []byte, refresh bool) {
 // keeps its due time and its age, so that a record which changes all the time
 // neither beats on a struggling target nor is put off for ever.
 func (a *admission) open(row *Row) {
+	if row.forgotten(a.doubt) {
+		row.UnresolvedAt, row.AppliedHash = a.doubt, nil
+	}
 	failing := row.Reason == ReasonRetry || row.Reason == ReasonUnresolved
 	if row.State == Held {
 		return // until a person has said what became of its last write
@@ -197,7 +208,7 @@ func (a *admission) gone(row *Row) error {
 	case a.flow.OnDelete == "ignore" && row.State != Held:
 		// Nothing is sent and nothing looked up, so what is in doubt stays so.
 		row.close(ReasonIgnored)
-	case row.Unresolved(), row.Applied(), half:
+	case row.Unresolved(), row.Applied(), half, row.forgotten(a.doubt):
 		a.open(row)
 	default:
 		row.close(ReasonIgnored)

@@ -13,6 +13,10 @@ const (
 	// RunRedeliver has the records of a flow written again that were written since a
 	// time, because their target was restored from a backup of before it.
 	RunRedeliver = "redeliver"
+	// RunRestore has what may have been written unknown to the journal be in doubt,
+	// because the journal was restored from a backup. It is of no flow, and no daemon
+	// runs before it has ended.
+	RunRestore = "restore"
 )
 
 // mostRuns bounds the errands that are looked at for one that is open.
@@ -44,7 +48,7 @@ func (j *Journal) StartRun(ctx context.Context, r Run) (run Run, fresh bool, err
 }
 
 // StopRun ends an errand before its time. What is behind it stays done. ok is false
-// when there is none of that number that goes on.
+// when there is none of that number that goes on, or it must not be left half done.
 func (j *Journal) StopRun(ctx context.Context, id int64, why string) (run Run, ok bool, err error) {
 	err = j.engine.Update(ctx, func(tx Tx) error {
 		ok = false
@@ -53,7 +57,7 @@ func (j *Journal) StopRun(ctx context.Context, id int64, why string) (run Run, o
 			return err
 		}
 		for _, o := range open {
-			if o.ID == id {
+			if o.ID == id && o.Kind != RunRestore {
 				run, ok = o, true
 				run.EndedAt, run.Message = j.Now(), clip(why)
 				return tx.PutRun(ctx, run)
@@ -96,7 +100,7 @@ func (j *Journal) StepRun(ctx context.Context, id int64, flows map[string]*Flow)
 			}
 		}
 		f := flows[st.Run.Flow]
-		if st.Run.ID == 0 || f == nil {
+		if st.Run.ID == 0 || f == nil && st.Run.Kind != RunRestore {
 			return nil
 		}
 		switch st.Run.Kind {
@@ -104,6 +108,8 @@ func (j *Journal) StepRun(ctx context.Context, id int64, flows map[string]*Flow)
 			st.Wait, err = j.remapStep(ctx, tx, &st.Run, f)
 		case RunRedeliver:
 			st.Wait, err = j.redeliverStep(ctx, tx, &st.Run, f)
+		case RunRestore:
+			st.Wait, err = 0, j.restoreStep(ctx, tx, &st.Run, flows)
 		default:
 			return fmt.Errorf("errand %d is of a kind that is not known here: %s", id, st.Run.Kind)
 		}

@@ -125,6 +125,10 @@ func (a *admission) entry(p *Pair, it *Item, stamp connectors.Stamp) error {
 	row := &Row{RowID: RowID{a.flow.Name, p.Key}, Client: a.flow.Client, Entity: a.flow.Entity, SourceID: it.SourceID,
 		Group: p.Group, State: Ready, Generation: 1, Desired: stamp, ChangedAt: micro(it.ChangedAt), ReadAt: stamp.Observed,
 		Hash: hash, Body: p.Body, OpenSince: a.now, DueAt: a.now}
+	if row.forgotten(a.doubt) {
+		row.UnresolvedAt, row.Reason = a.doubt, ReasonUnresolved
+		row.DueAt = later(a.now, a.doubt.Add(a.flow.SettleTime))
+	}
 	a.rows[p.Key], a.puts[p.Key] = row, true
 	l := a.lines[p.Group]
 	if l.sent.SentKey != "" && inOrder(stamp, p.Key, l.sent.Sent, l.sent.SentKey) < 0 {

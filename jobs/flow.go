@@ -97,6 +97,9 @@ type Job struct {
 	Pin *Pin
 	// ClaimedAt is when the claim was made.
 	ClaimedAt time.Time
+	// DoubtSince is set where the write in doubt is one that the journal does not
+	// remember, because it was restored from a backup: it was sent no earlier.
+	DoubtSince time.Time
 }
 
 // Write is the job as the primitives of an entity take it.

@@ -175,7 +175,11 @@ func (j *Journal) Join(ctx context.Context, lanes []LaneID, t Terms) error {
 	j.holds.me = Daemon{Owner: j.owner, Process: process.This(), Since: since, Lanes: lanes}
 	me := j.holds.me
 	j.holds.mu.Unlock()
-	return wrap(j.show(ctx, me), "join the daemons of the journal")
+	if err := wrap(j.show(ctx, me), "join the daemons of the journal"); err != nil {
+		return err
+	}
+	// After it was shown: whoever needs the journal alone has seen it, or is seen here.
+	return j.mayRun(Urgent(ctx))
 }
 
 func (j *Journal) show(ctx context.Context, me Daemon) error {

@@ -106,6 +106,9 @@ func (j *Journal) makeSecret(ctx context.Context) (text string, err error) {
 // known to be over: by their own row, or by another flow's row of the same record,
 // because the record is one. siblings are those rows.
 func (c *claiming) shareKeys(js []*Job, siblings []Row) error {
+	if err := c.forgottenKeys(js); err != nil {
+		return err
+	}
 	of := map[RowID]*Job{}
 	byKey := map[EntityKey]*Job{}
 	var ids []RowID
@@ -143,6 +146,30 @@ func (c *claiming) shareKeys(js []*Job, siblings []Row) error {
 		// those before it.
 		if jb := of[p.RowID]; jb.Pin == nil || p.Epoch > jb.Pin.Epoch {
 			jb.Pin = &p
+		}
+	}
+	return nil
+}
+
+// forgottenKeys tells of jobs under idempotency keys since when a write may have been
+// sent that the journal does not remember.
+func (c *claiming) forgottenKeys(js []*Job) error {
+	if !slices.ContainsFunc(js, func(jb *Job) bool {
+		return jb.Unresolved() && c.req.Flows[jb.Flow].Strategy == connectors.IdempotencyKey
+	}) {
+		return nil
+	}
+	all, err := c.tx.Flows(c.ctx)
+	if err != nil {
+		return err
+	}
+	restored := map[string]Restored{}
+	for i := range all {
+		restored[all[i].Flow] = all[i].Restored
+	}
+	for _, jb := range js {
+		if r := restored[jb.Flow]; jb.Unresolved() && jb.UnresolvedAt.Equal(r.At) {
+			jb.DoubtSince = r.AsOf
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ const ReadingNoted = time.Minute
 func (j *Journal) ReadWell(ctx context.Context, flow string, at time.Time) error {
 	return j.noteReading(ctx, flow, func(s *FlowState) {
 		s.ReadAt, s.Failing = later(s.ReadAt, micro(at)), Failing{}
+		s.readToTheEnd(at, j.Now())
 	})
 }
 

@@ -235,6 +235,8 @@ type FlowState struct {
 	Suspended Standing
 	// Full says since when and why the flow is not read: its backlog, or the disk.
 	Full Standing
+	// Restored says when the journal was put back from a backup last; zero for never.
+	Restored Restored
 }
 
 // Standing is a state of affairs that a person may have to know of; zero for none.

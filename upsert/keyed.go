@@ -86,6 +86,16 @@ func (a *attempt) mayResend() bool {
 	return a.j.LastCode != jobs.CodeAbsentOnce
 }
 
+// sentUnremembered reports whether the create may have been sent and is not remembered,
+// because the journal was restored from a backup, and a create under the same key
+// finds out: the target answers as it did, or refuses another content. One that takes
+// another content for another record has to be asked by key instead, or a person.
+func (a *attempt) sentUnremembered() bool {
+	return a.keyed() && a.finder == nil && a.j.Unresolved() && a.j.Pin == nil && !a.j.DoubtSince.IsZero() &&
+		a.info.Idempotency.Mismatch != connectors.MismatchCreates &&
+		a.at.Before(a.j.DoubtSince.Add(a.info.Idempotency.Retention-a.settle))
+}
+
 // resend sends what is pinned once more, in the same bytes and under the same key.
 // A newer state waits for that, and follows through the link.
 func (a *attempt) resend(ctx context.Context) connectors.Outcome {
@@ -177,6 +187,11 @@ func (a *attempt) pin(ctx context.Context) (p *jobs.Pin, o connectors.Outcome, o
 		p = &jobs.Pin{RowID: a.j.RowID, Operation: opCreate, Epoch: epoch,
 			Key:  keyFor(secret, a.flow.Client, a.j.EntityKey(), epoch, a.info.Idempotency),
 			Body: body, Generation: a.j.Generation, Hash: a.j.Hash, FirstSentAt: a.now()}
+		if a.sentUnremembered() {
+			// What was sent, if anything, need not have been this; so no answer says that
+			// the target holds it.
+			p.FirstSentAt, p.Hash = a.j.DoubtSince, nil
+		}
 		err = a.putPin(ctx, *p)
 	}
 	switch {

@@ -48,6 +48,13 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 			return a.adopt(ctx, *f)
 		}
 	}
+	if a.sentUnremembered() {
+		p, o, ok := a.pin(ctx)
+		if !ok {
+			return o
+		}
+		a.j.Pin = p
+	}
 	if a.mayResend() {
 		return a.resend(ctx)
 	}

@@ -197,6 +197,9 @@ func (a *app) liveJournal(ctx context.Context, c *config.Config) []liveFinding {
 	if err := verified(ctx, eng); err != nil {
 		return []liveFinding{{Subject: "journal", Text: err.Error()}}
 	}
+	if err := a.unrestored(ctx, j, eng, c); err != nil {
+		return []liveFinding{{Subject: "journal", Text: err.Error()}}
+	}
 	ps, err := changed(ctx, j, c)
 	if err != nil {
 		return []liveFinding{{Subject: "journal", Text: err.Error()}}

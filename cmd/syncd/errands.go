@@ -125,7 +125,7 @@ func printRuns(w io.Writer, rs []runJSON) error {
 		if r.EndedAt != nil {
 			state = "ended " + r.EndedAt.Format(time.RFC3339) + ": " + r.Message
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Kind, clean(r.Flow), r.At.Format(time.RFC3339), r.Done, r.Total, r.Failed, clean(state))
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Kind, dash(clean(r.Flow)), r.At.Format(time.RFC3339), r.Done, r.Total, r.Failed, clean(state))
 	}
 	return tw.Flush()
 }

@@ -131,6 +131,10 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	if err := s.app.complete(ctx, j, s.config); err != nil {
 		return err
 	}
+	seen, err := s.witness(ctx, j, eng)
+	if err != nil {
+		return err
+	}
 	metrics := admin.NewMetrics(version())
 	metrics.CountLost(s.logs.Lost)
 	s.journal = j
@@ -159,8 +163,17 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	go s.tell(ctx)
 	go s.obey(ctx, hup, eng, lose)
 	go verify(ctx, eng, s.log)
+	noting := make(chan struct{})
+	go func() {
+		defer close(noting)
+		seen.run(ctx, lose)
+	}()
 	s.log.Info("syncd runs", "version", version(), "config", s.config.Path, "journal", j.Describe(), "clients", len(plan.Clients), "flows", len(plan.Flows))
 	err = s.daemon.Run(ctx, plan, s.reload)
+	if err == nil && !errors.Is(context.Cause(ctx), jobs.ErrLost) {
+		<-noting // ctx has ended
+		err = seen.note(context.Background())
+	}
 	var je *jobs.Error
 	switch {
 	case errors.Is(context.Cause(ctx), jobs.ErrLost):

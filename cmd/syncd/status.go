@@ -153,6 +153,9 @@ func (a *app) status(ctx context.Context) error {
 		return exit(exitJournal, err)
 	}
 	s.tell(c, ps, strays(c, o.Counts))
+	if err := a.unrestored(ctx, j, e, c); err != nil {
+		s.Warnings = append(s.Warnings, "syncd run refuses the journal: "+err.Error())
+	}
 	if err := s.circles(ctx, j, flows(c)); err != nil {
 		return exit(exitJournal, err)
 	}

@@ -210,6 +210,8 @@ type fakeERP struct {
 	orders []map[string]any
 	writes []string // what had an effect: create REF NAME, update REF NAME
 	refuse func(w http.ResponseWriter, r *http.Request) bool
+	// doubles: a second record of a reference is taken.
+	doubles bool
 
 	arrived chan string   // a write that is held up
 	hold    chan struct{} // open while writes are held up
@@ -300,7 +302,7 @@ func (e *fakeERP) serve(r *http.Request) (status int, out any, what string) {
 	}
 	if r.Method == http.MethodPost {
 		for _, o := range e.orders {
-			if o["ref"] == body["ref"] {
+			if o["ref"] == body["ref"] && !e.doubles {
 				return http.StatusConflict, map[string]any{"error": "ref is taken"}, ""
 			}
 		}

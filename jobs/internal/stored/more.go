@@ -14,6 +14,7 @@ import (
 type flowMore struct {
 	Suspended *jobs.Standing `json:"suspended,omitempty"`
 	Full      *jobs.Standing `json:"full,omitempty"`
+	Restored  *jobs.Restored `json:"restored,omitempty"`
 }
 
 type clientMore struct {
@@ -22,7 +23,7 @@ type clientMore struct {
 
 // FlowMore returns the stored form of what is rarely there of a flow.
 func FlowMore(s *jobs.FlowState) (string, error) {
-	return more("flow "+s.Flow, flowMore{standing(s.Suspended), standing(s.Full)})
+	return more("flow "+s.Flow, flowMore{standing(s.Suspended), standing(s.Full), restored(s.Restored)})
 }
 
 // ReadFlowMore sets what is rarely there of a flow.
@@ -30,6 +31,9 @@ func ReadFlowMore(text string, s *jobs.FlowState) error {
 	var m flowMore
 	err := readMore("flow "+s.Flow, text, &m)
 	s.Suspended, s.Full = stood(m.Suspended), stood(m.Full)
+	if m.Restored != nil {
+		s.Restored = *m.Restored
+	}
 	return err
 }
 
@@ -73,12 +77,26 @@ func standing(s jobs.Standing) *jobs.Standing {
 		return nil
 	}
 	s.Code, s.Message = Message(s.Code), Message(s.Message)
-	for _, t := range []*time.Time{&s.Since, &s.Until} {
+	micro(&s.Since, &s.Until)
+	return &s
+}
+
+// restored is nil where the journal was never put back.
+func restored(r jobs.Restored) *jobs.Restored {
+	if r == (jobs.Restored{}) {
+		return nil
+	}
+	micro(&r.At, &r.AsOf, &r.Caught)
+	return &r
+}
+
+// micro brings times to what the journal can hold.
+func micro(ts ...*time.Time) {
+	for _, t := range ts {
 		if !t.IsZero() {
 			*t = t.UTC().Truncate(time.Microsecond)
 		}
 	}
-	return &s
 }
 
 func stood(s *jobs.Standing) jobs.Standing {
