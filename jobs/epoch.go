@@ -124,6 +124,9 @@ func (j *Journal) Mark(ctx context.Context, seen Epoch) (now Epoch, err error) {
 		if err := seen.Meet(now); err != nil {
 			return err
 		}
+		if err := runnable(ctx, tx); err != nil {
+			return err // begun in spite of this daemon, which was not seen
+		}
 		now.Mark++
 		now.At = j.Now()
 		return putMark(ctx, tx, now)
@@ -217,6 +220,13 @@ func (j *Journal) Runnable(ctx context.Context) error {
 }
 
 func runnable(ctx context.Context, tx Tx) error {
+	m, err := tx.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	if err := unmoved(m); err != nil {
+		return err
+	}
 	open, err := tx.Runs(ctx, true, mostRuns)
 	if err != nil {
 		return err

@@ -158,6 +158,9 @@ func (j *Journal) BeginRestore(ctx context.Context, t time.Time, total int64, fi
 		if err := j.alone(ctx, tx); err != nil {
 			return err
 		}
+		if err := restorable(ctx, tx); err != nil {
+			return err
+		}
 		if e, err = epochOf(ctx, tx); err != nil {
 			return err
 		}

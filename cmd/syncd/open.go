@@ -80,7 +80,13 @@ func (a *app) journal(ctx context.Context, c *config.Config, how access, log *sl
 	if err != nil {
 		return nil, nil, exit(exitJournal, err)
 	}
-	return jobs.New(e, jobs.Options{Owner: rand.Text()}), e, nil
+	j := jobs.New(e, jobs.Options{Owner: rand.Text()})
+	if how == acting {
+		if err := unmoved(ctx, j); err != nil {
+			return nil, nil, exit(exitJournal, errors.Join(err, j.Close()))
+		}
+	}
+	return j, e, nil
 }
 
 // beside opens what a command needs that looks at the journal or acts on it beside the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,7 @@ func fileOf(eng jobs.Engine) string {
 // noticed makes an error of a journal that is not what it was say what is to be done.
 func noticed(ctx context.Context, j *jobs.Journal, c *config.Config, err error) error {
 	switch {
-	case errors.Is(err, jobs.ErrUnfinished):
+	case errors.Is(err, jobs.ErrUnfinished), errors.Is(err, jobs.ErrMoved), errors.Is(err, jobs.ErrPartial):
 		return fmt.Errorf("the journal %s cannot be worked on: %w", j.Describe(), err)
 	case !errors.Is(err, jobs.ErrRestored) && !errors.Is(err, jobs.ErrCopied):
 		return err
@@ -125,7 +126,7 @@ func (w *witnessing) note(ctx context.Context) error {
 	defer cancel()
 	now, err := w.journal.Mark(ctx, w.seen)
 	switch {
-	case errors.Is(err, jobs.ErrRestored):
+	case errors.Is(err, jobs.ErrRestored), errors.Is(err, jobs.ErrMoved), errors.Is(err, jobs.ErrPartial), errors.Is(err, jobs.ErrUnfinished):
 		return noticed(ctx, w.journal, w.config, err)
 	case err != nil:
 		w.log.Debug("marking how far the journal has come failed", "error", err)
@@ -212,10 +213,11 @@ func (a *app) apart(ctx context.Context) (*config.Config, *jobs.Journal, jobs.En
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	j, eng, err := a.journal(ctx, c, acting, quiet())
+	eng, err := engine(ctx, c, acting, quiet())
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, exit(exitJournal, err)
 	}
+	j := jobs.New(eng, jobs.Options{Owner: rand.Text()})
 	s, err := j.Survey(ctx)
 	if err == nil && len(s.Living(j.Me().Process)) > 0 {
 		err = errors.New("a daemon works on the journal; stop syncd first, everywhere")

@@ -125,14 +125,14 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	if err != nil {
 		return exit(exitConfig, err)
 	}
+	seen, err := s.witness(ctx, j, eng)
+	if err != nil {
+		return err
+	}
 	if err := s.app.unchanged(ctx, j, s.config); err != nil {
 		return err
 	}
 	if err := s.app.complete(ctx, j, s.config); err != nil {
-		return err
-	}
-	seen, err := s.witness(ctx, j, eng)
-	if err != nil {
 		return err
 	}
 	metrics := admin.NewMetrics(version())

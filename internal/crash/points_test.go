@@ -27,7 +27,7 @@ func TestEachPointIsNamedOnceAndSaysWhatItIs(t *testing.T) {
 // byHand are verbs of the journal that only a person's commands make, or that a daemon makes so seldom that no run of
 // some minutes passes them.
 var byHand = []string{"Replay", "Discard", "PageGivenUp", "RecoverOwn", "PostponeRequest", "DropRequest", "Probe", "Leave", "Part", "Release",
-	"Resolve", "Secret", "BeginRestore", "Mark", "Moved", "SameFile",
+	"Resolve", "Secret", "BeginRestore", "Mark", "Moved", "SameFile", "CancelCopy",
 	"AfterHold", "AfterSuspension", "Bury", "DiscardStep", "ProbeNow", "Remap", "RemapStep", "ReplayStep", "ResumeExpiry", "SourceReset", "StartRun", "StepRun", "StopRun",
 }
 

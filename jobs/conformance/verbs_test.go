@@ -175,7 +175,8 @@ func (w *world) flowVerbs() map[string]func() verb {
 		"SaveFlow": changes(func() jobs.FlowState {
 			return jobs.FlowState{Flow: w.flow(), Cursor: pick(w.t, "cursor", nil, json.RawMessage(`""`), json.RawMessage(`{"n":1.0}`)), Epoch: w.small(), PageStarts: 2,
 				Suspect: pick(w.t, "suspect", "", "1\xff"), MovedAt: w.when(), ReadAt: w.when(), Suspended: w.standing(), Full: w.standing(),
-				Failing: jobs.Failing{Since: w.when(), Class: w.class(), Code: "c", Message: "m\x00"}}
+				Restored: pick(w.t, "restored", jobs.Restored{}, jobs.Restored{At: w.now(), AsOf: w.now().Add(-time.Hour)}, jobs.Restored{At: w.now(), AsOf: w.now(), Caught: w.now().Add(1234 * time.Nanosecond)}),
+				Failing:  jobs.Failing{Since: w.when(), Class: w.class(), Code: "c", Message: "m\x00"}}
 		}, func(ctx context.Context, tx jobs.Tx, s jobs.FlowState) error { return tx.SaveFlow(ctx, s) }),
 		"PutSources": func() verb {
 			flow, rs := w.flow(), some(w, "records", func() jobs.SourceRecord {
