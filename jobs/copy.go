@@ -586,7 +586,10 @@ func (c *Copy) rest(ctx context.Context) (func(Tx) error, int, error) {
 			}
 		}
 		for i := range clients {
-			if err := tx.PutClient(ctx, clients[i]); err != nil {
+			if err := tx.PutPause(ctx, clients[i]); err != nil {
+				return err
+			}
+			if err := tx.PutExpiryHold(ctx, clients[i].Client, clients[i].ExpiryHeld); err != nil {
 				return err
 			}
 		}

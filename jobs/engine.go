@@ -158,7 +158,11 @@ type Tx interface {
 	DeleteRequests(ctx context.Context, ids []int64) error
 
 	Clients(ctx context.Context) ([]ClientState, error)
-	PutClient(ctx context.Context, c ClientState) error
+	// PutPause stores a client's gate: all that is known of it but ExpiryHeld.
+	PutPause(ctx context.Context, c ClientState) error
+	// PutExpiryHold stores ExpiryHeld of a client and leaves all else as it is, also
+	// where a transaction that is not seen yet has changed it.
+	PutExpiryHold(ctx context.Context, client string, s Standing) error
 
 	// Fence makes the transaction one of the holder of a lease: it fails with
 	// ErrFenced, at this call, at a later one, or when it is to be committed, unless

@@ -103,7 +103,7 @@ func (c *claiming) expiryHeld() (Standing, error) {
 		c.out.ExpiryEnded = *held
 		*held = afterHold(*held, c.now)
 	}
-	return *held, c.tx.PutClient(c.ctx, cs)
+	return *held, c.tx.PutExpiryHold(c.ctx, c.req.Client, *held)
 }
 
 // afterHold is what stands in the place of a hold that ended: nothing is held again
@@ -148,7 +148,7 @@ func (c *claiming) expire() error {
 	for i := range rows {
 		c.holdBack(&rows[i])
 	}
-	return c.tx.PutClient(c.ctx, *c.client)
+	return c.tx.PutExpiryHold(c.ctx, c.req.Client, c.client.ExpiryHeld)
 }
 
 // openJobs counts the open jobs of the client.
@@ -191,8 +191,7 @@ func (j *Journal) ResumeExpiry(ctx context.Context, client string, flows map[str
 		if held = cs.ExpiryHeld; err != nil || !held.Is() {
 			return err
 		}
-		cs.ExpiryHeld = afterHold(held, j.Now())
-		return tx.PutClient(ctx, cs)
+		return tx.PutExpiryHold(ctx, client, afterHold(held, j.Now()))
 	})
 	if err == nil && held.Is() {
 		err = j.AfterHold(ctx, client, held, flows)

@@ -132,13 +132,8 @@ func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Paus
 		if err := j.fenceAny(ctx, tx, client); err != nil {
 			return err
 		}
-		was, err := clientState(ctx, tx, client)
-		if err != nil {
-			return err
-		}
-		return tx.PutClient(ctx, ClientState{Client: client, PausedUntil: micro(p.Until), Reason: p.Reason,
-			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: j.Now(),
-			ExpiryHeld: was.ExpiryHeld})
+		return tx.PutPause(ctx, ClientState{Client: client, PausedUntil: micro(p.Until), Reason: p.Reason,
+			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: j.Now()})
 	})
 	return wrap(err, "store the pause of client %s", client)
 }

@@ -134,11 +134,11 @@ func seed(path string, what []string) error {
 				State: jobs.Ready, Reason: jobs.ReasonUnresolved, Generation: 1, UnresolvedAt: now, DueAt: now.Add(time.Hour)}}))
 		}
 		if has("paused") {
-			errs = append(errs, tx.PutClient(ctx, erp))
+			errs = append(errs, tx.PutPause(ctx, erp))
 		}
 		if has("held") {
-			errs = append(errs, tx.PutClient(ctx, jobs.ClientState{Client: "erp", ExpiryHeld: jobs.Standing{Since: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC),
-				Code: "mass_expiry", Message: "60 jobs were too old to be sent within a minute", Until: now.Add(time.Hour)}}))
+			errs = append(errs, tx.PutExpiryHold(ctx, "erp", jobs.Standing{Since: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC),
+				Code: "mass_expiry", Message: "60 jobs were too old to be sent within a minute", Until: now.Add(time.Hour)}))
 		}
 		if has("hands") {
 			errs = append(errs, seedHands(ctx, tx, now))
@@ -152,7 +152,7 @@ func seed(path string, what []string) error {
 			errs = append(errs, tx.PutRows(ctx, rows))
 		}
 		if has("paused") || has("throttled") {
-			errs = append(errs, tx.PutClient(ctx, shop))
+			errs = append(errs, tx.PutPause(ctx, shop))
 		}
 		return errors.Join(errs...)
 	})

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func TestAJobIsClaimedExactlyWhenItsExplanationSaysDue(t *testing.T) {
 			if err := tx.PutRows(ctx, rows); err != nil {
 				return err
 			}
-			if err := tx.PutClient(ctx, cs); err != nil {
+			if err := errors.Join(tx.PutPause(ctx, cs), tx.PutExpiryHold(ctx, "erp", cs.ExpiryHeld)); err != nil {
 				return err
 			}
 			if running {

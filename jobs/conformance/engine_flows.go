@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -72,7 +74,7 @@ var flowSentences = []sentence{
 		want := jobs.Standing{Since: time.Date(2026, 3, 29, 1, 30, 0, 123456000, time.UTC), Code: "xy", Message: "it said \ufffd\u2028<&>",
 			Until: time.Date(2026, 3, 29, 1, 31, 0, 0, time.UTC), Tries: 7}
 		t.update(func(ctx context.Context, tx jobs.Tx) error {
-			if err := tx.PutClient(ctx, jobs.ClientState{Client: "erp", ExpiryHeld: s}); err != nil {
+			if err := tx.PutExpiryHold(ctx, "erp", s); err != nil {
 				return err
 			}
 			return tx.SaveFlow(ctx, jobs.FlowState{Flow: "orders", Suspended: s, Full: s})
@@ -160,7 +162,7 @@ var flowSentences = []sentence{
 		for range 2 {
 			t.update(func(ctx context.Context, tx jobs.Tx) error {
 				for _, c := range want {
-					if err := tx.PutClient(ctx, c); err != nil {
+					if err := errors.Join(tx.PutPause(ctx, c), tx.PutExpiryHold(ctx, c.Client, c.ExpiryHeld)); err != nil {
 						return err
 					}
 				}
@@ -172,6 +174,40 @@ var flowSentences = []sentence{
 				return err
 			})
 			want[0].PausedUntil, want[0].Strikes, want[0].ExpiryHeld = time.Time{}, 0, jobs.Standing{}
+		}
+	}},
+	{"a pause and a hold on expiry that are stored at once both stay", func(t *engineTest) {
+		pause := jobs.ClientState{Client: "erp", PausedUntil: noon, Reason: "throttled", Evidence: "429", Since: noon, Strikes: 2, Owner: "d-1", SeenAt: noon}
+		hold := jobs.Standing{Since: noon, Code: "mass_expiry", Message: "1000 in a minute", Until: noon.Add(time.Hour)}
+		putPause := func(tx jobs.Tx) error { return tx.PutPause(t.Context(), pause) }
+		putHold := func(tx jobs.Tx) error { return tx.PutExpiryHold(t.Context(), "erp", hold) }
+		for _, puts := range [][2]func(jobs.Tx) error{{putPause, putHold}, {putHold, putPause}} {
+			// The first has seen the client before the second is stored, where the engine
+			// lets them be under way at once.
+			stored := make(chan error, 1)
+			var once sync.Once
+			t.update(func(ctx context.Context, tx jobs.Tx) error {
+				_, err := tx.Clients(ctx)
+				once.Do(func() {
+					go func() { stored <- t.e.Update(ctx, puts[1]) }()
+					select {
+					case err := <-stored:
+						stored <- err
+					case <-time.After(200 * time.Millisecond):
+					}
+				})
+				return cmp.Or(err, puts[0](tx))
+			})
+			t.fail("store the other", <-stored)
+			want := pause
+			want.ExpiryHeld = hold
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				got, err := tx.Clients(ctx)
+				t.same("the client", got, []jobs.ClientState{want})
+				return err
+			})
+			pause.Strikes++
+			hold.Tries++
 		}
 	}},
 	{"a journal says when it was made and which it is", func(t *engineTest) {

@@ -213,8 +213,11 @@ var transactionSentences = []sentence{
 			"AddClaim":    func(ctx context.Context, tx jobs.Tx) error { return tx.AddClaim(ctx, claimOf("c", "erp", 1)) },
 			"ReduceClaim": func(ctx context.Context, tx jobs.Tx) error { _, err := tx.ReduceClaim(ctx, "c", "me", 1); return err },
 			"PutLinks":    func(ctx context.Context, tx jobs.Tx) error { return tx.PutLinks(ctx, "erp", []jobs.Link{{Link: "1"}}) },
-			"PutClient":   func(ctx context.Context, tx jobs.Tx) error { return tx.PutClient(ctx, jobs.ClientState{Client: "x"}) },
-			"Reshard":     func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Reshard(ctx, "erp", 1, 10); return err },
+			"PutPause":    func(ctx context.Context, tx jobs.Tx) error { return tx.PutPause(ctx, jobs.ClientState{Client: "x"}) },
+			"PutExpiryHold": func(ctx context.Context, tx jobs.Tx) error {
+				return tx.PutExpiryHold(ctx, "x", jobs.Standing{Code: "c"})
+			},
+			"Reshard": func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Reshard(ctx, "erp", 1, 10); return err },
 			"DropBodies": func(ctx context.Context, tx jobs.Tx) error {
 				_, err := tx.DropBodies(ctx, []jobs.RowID{rid("seed")})
 				return err

@@ -284,8 +284,12 @@ func (x *both) Clients(ctx context.Context) ([]jobs.ClientState, error) {
 	return look(x, "Clients", by(func(c jobs.ClientState) string { return c.Client }), func(tx jobs.Tx) ([]jobs.ClientState, error) { return tx.Clients(ctx) })
 }
 
-func (x *both) PutClient(ctx context.Context, c jobs.ClientState) error {
-	return x.change("PutClient", func(tx jobs.Tx) error { return tx.PutClient(ctx, c) })
+func (x *both) PutPause(ctx context.Context, c jobs.ClientState) error {
+	return x.change("PutPause", func(tx jobs.Tx) error { return tx.PutPause(ctx, c) })
+}
+
+func (x *both) PutExpiryHold(ctx context.Context, client string, s jobs.Standing) error {
+	return x.change("PutExpiryHold", func(tx jobs.Tx) error { return tx.PutExpiryHold(ctx, client, s) })
 }
 
 func (x *both) Fence(ctx context.Context, f jobs.Fence) error {

@@ -205,10 +205,15 @@ func (w *world) flowVerbs() map[string]func() verb {
 			flow, names := w.flow(), w.groups()
 			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.Groups(ctx, flow, names); return err }
 		},
-		"PutClient": changes(func() jobs.ClientState {
+		"PutPause": changes(func() jobs.ClientState {
 			return jobs.ClientState{Client: w.client(), PausedUntil: w.when(), Reason: "r", Evidence: "e\x00", Since: w.when(), Strikes: int(w.small()),
 				Owner: "d\x00", SeenAt: w.when(), ExpiryHeld: w.standing()}
-		}, func(ctx context.Context, tx jobs.Tx, c jobs.ClientState) error { return tx.PutClient(ctx, c) }),
+		}, func(ctx context.Context, tx jobs.Tx, c jobs.ClientState) error { return tx.PutPause(ctx, c) }),
+		"PutExpiryHold": changes(func() jobs.ClientState {
+			return jobs.ClientState{Client: w.client(), ExpiryHeld: w.standing()}
+		}, func(ctx context.Context, tx jobs.Tx, c jobs.ClientState) error {
+			return tx.PutExpiryHold(ctx, c.Client, c.ExpiryHeld)
+		}),
 		"PutMeta": changes(func() string { return pick(w.t, "value", "", "1", "2") }, func(ctx context.Context, tx jobs.Tx, v string) error { return tx.PutMeta(ctx, "fact", v) }),
 	}
 }

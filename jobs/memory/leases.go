@@ -16,12 +16,25 @@ func (t *tx) Clients(context.Context) ([]jobs.ClientState, error) {
 	return among(&t.s.clients, "", all, same), nil
 }
 
-// PutClient implements jobs.Tx.
-func (t *tx) PutClient(_ context.Context, c jobs.ClientState) error {
+// PutPause implements jobs.Tx.
+func (t *tx) PutPause(_ context.Context, c jobs.ClientState) error {
 	if err := t.writes(); err != nil {
 		return err
 	}
+	was, _ := t.s.clients.get(text(id(c.Client)))
+	c.ExpiryHeld = was.ExpiryHeld
 	t.s.clients.put(t.edit, text(id(c.Client)), clientIn(c))
+	return nil
+}
+
+// PutExpiryHold implements jobs.Tx.
+func (t *tx) PutExpiryHold(_ context.Context, client string, s jobs.Standing) error {
+	if err := t.writes(); err != nil {
+		return err
+	}
+	c, _ := t.s.clients.get(text(id(client)))
+	c.Client, c.ExpiryHeld = client, s
+	t.s.clients.put(t.edit, text(id(client)), clientIn(c))
 	return nil
 }
 

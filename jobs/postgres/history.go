@@ -169,16 +169,24 @@ func (t *tx) Clients(ctx context.Context) (out []jobs.ClientState, err error) {
 	return out, nil
 }
 
-// PutClient implements jobs.Tx.
-func (t *tx) PutClient(ctx context.Context, c jobs.ClientState) error {
-	more, err := stored.ClientMore(&c)
+// PutPause implements jobs.Tx.
+func (t *tx) PutPause(ctx context.Context, c jobs.ClientState) error {
+	_, err := t.exec(ctx, t.q.pausePut, stored.ID(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence),
+		stamp(c.Since), int32(c.Strikes), stored.ID(c.Owner), stamp(c.SeenAt))
+	if err != nil {
+		return fmt.Errorf("store the pause of client %s: %w", c.Client, err)
+	}
+	return nil
+}
+
+// PutExpiryHold implements jobs.Tx.
+func (t *tx) PutExpiryHold(ctx context.Context, client string, s jobs.Standing) error {
+	more, err := stored.ClientMore(client, s)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, t.q.clientPut, stored.ID(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence),
-		stamp(c.Since), int32(c.Strikes), stored.ID(c.Owner), stamp(c.SeenAt), more)
-	if err != nil {
-		return fmt.Errorf("store client %s: %w", c.Client, err)
+	if _, err := t.exec(ctx, t.q.expiryHoldPut, stored.ID(client), more); err != nil {
+		return fmt.Errorf("store that expiry of client %s is held: %w", client, err)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ type queries struct {
 	links, linksPut, linksDelete              string
 	attemptsAdd, attempts                     string
 	requestsAdd, requests, requestPostpone    string
-	requestsDelete, clients, clientPut        string
+	requestsDelete, clients                   string
+	pausePut, expiryHoldPut                   string
 	counts, destinations, meta, metaPut       string
 
 	place, countReady, heads, rowsOf, rowsNext, rowsEnd string
@@ -68,7 +69,7 @@ func (q *queries) all() []*string {
 		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount, &q.contended, &q.bodied,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
-		&q.clients, &q.clientPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
+		&q.clients, &q.pausePut, &q.expiryHoldPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
 		&q.place, &q.countReady, &q.heads, &q.rowsOf, &q.rowsNext, &q.rowsEnd, &q.groups, &q.groupsPut, &q.pins, &q.pinsPut, &q.pinsDelete, &q.attemptsPrune, &q.attemptsDelete,
 		&q.runAdd, &q.runPut, &q.runs, &q.runsOpen, &q.runsDelete,
 		&q.listSources, &q.listContenders, &q.listLinks, &q.listGroups, &q.listPins, &q.listAttempts, &q.listRequests, &q.linkClients,
@@ -219,8 +220,10 @@ func (q *queries) overClients() {
 	q.requestPostpone = `UPDATE {s}.requests SET due_at = $2 WHERE id = $1`
 	q.requestsDelete = `DELETE FROM {s}.requests WHERE id = ANY ($1::int8[])`
 	q.clients = `SELECT client, paused_until, reason, evidence, since, strikes, owner, seen_at, more FROM {s}.clients ORDER BY client`
-	q.clientPut = `INSERT INTO {s}.clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at, more)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
+	q.pausePut = `INSERT INTO {s}.clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
 		reason = excluded.reason, evidence = excluded.evidence, since = excluded.since, strikes = excluded.strikes,
-		owner = excluded.owner, seen_at = excluded.seen_at, more = excluded.more`
+		owner = excluded.owner, seen_at = excluded.seen_at`
+	q.expiryHoldPut = `INSERT INTO {s}.clients (client, reason, evidence, strikes, owner, more) VALUES ($1, '', '', 0, '', $2)
+		ON CONFLICT (client) DO UPDATE SET more = excluded.more`
 }

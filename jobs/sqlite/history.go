@@ -135,20 +135,30 @@ func (t *tx) Clients(ctx context.Context) (out []jobs.ClientState, err error) {
 	return out, nil
 }
 
-// PutClient implements jobs.Tx.
-func (t *tx) PutClient(ctx context.Context, c jobs.ClientState) error {
-	more, err := stored.ClientMore(&c)
+// PutPause implements jobs.Tx.
+func (t *tx) PutPause(ctx context.Context, c jobs.ClientState) error {
+	_, err := t.exec(ctx, `INSERT INTO clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
+		reason = excluded.reason, evidence = excluded.evidence, since = excluded.since, strikes = excluded.strikes,
+		owner = excluded.owner, seen_at = excluded.seen_at`,
+		id(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence), stamp(c.Since),
+		int64(c.Strikes), id(c.Owner), stamp(c.SeenAt))
+	if err != nil {
+		return fmt.Errorf("store the pause of client %s: %w", c.Client, err)
+	}
+	return nil
+}
+
+// PutExpiryHold implements jobs.Tx.
+func (t *tx) PutExpiryHold(ctx context.Context, client string, s jobs.Standing) error {
+	more, err := stored.ClientMore(client, s)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, `INSERT INTO clients (client, paused_until, reason, evidence, since, strikes, owner, seen_at, more)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET paused_until = excluded.paused_until,
-		reason = excluded.reason, evidence = excluded.evidence, since = excluded.since, strikes = excluded.strikes,
-		owner = excluded.owner, seen_at = excluded.seen_at, more = excluded.more`,
-		id(c.Client), stamp(c.PausedUntil), stored.Message(c.Reason), stored.Message(c.Evidence), stamp(c.Since),
-		int64(c.Strikes), id(c.Owner), stamp(c.SeenAt), more)
+	_, err = t.exec(ctx, `INSERT INTO clients (client, reason, evidence, strikes, owner, more) VALUES (?, '', '', 0, '', ?)
+		ON CONFLICT (client) DO UPDATE SET more = excluded.more`, id(client), more)
 	if err != nil {
-		return fmt.Errorf("store client %s: %w", c.Client, err)
+		return fmt.Errorf("store that expiry of client %s is held: %w", client, err)
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ func ReadFlowMore(text string, s *jobs.FlowState) error {
 }
 
 // ClientMore returns the stored form of what is rarely there of a client.
-func ClientMore(c *jobs.ClientState) (string, error) {
-	return more("client "+c.Client, clientMore{standing(c.ExpiryHeld)})
+func ClientMore(client string, expiryHeld jobs.Standing) (string, error) {
+	return more("client "+client, clientMore{standing(expiryHeld)})
 }
 
 // ReadClientMore sets what is rarely there of a client.

@@ -14,7 +14,7 @@ func TestWhatIsNotThereTakesNoRoom(t *testing.T) {
 	if err != nil || flow != "" {
 		t.Errorf("of a flow is kept %q (%v)", flow, err)
 	}
-	client, err := ClientMore(&jobs.ClientState{Client: "erp", Strikes: 3})
+	client, err := ClientMore("erp", jobs.Standing{})
 	if err != nil || client != "" {
 		t.Errorf("of a client is kept %q (%v)", client, err)
 	}
