@@ -161,13 +161,12 @@ func encodingFor(conn *pgx.Conn) string {
 	return "UTF8"
 }
 
-// begin is the statement that opens a transaction on a connection.
+// begin is the statement that opens a transaction on a connection. It never asks for read write: that would write to a server which was made read-only
+// to keep writers out, and a standby refuses it with a code that says nothing of why.
 func (s *Settings) begin(readOnly bool, conn *pgx.Conn) string {
 	sql := "begin isolation level read committed"
 	if readOnly {
 		sql += " read only"
-	} else {
-		sql += " read write"
 	}
 	if s.Pooler {
 		for name, v := range s.sessionSettings() {

@@ -130,7 +130,7 @@ func TestRestartOfTheServerCostsOneTry(t *testing.T) {
 	for _, mode := range []string{"fast", "kill"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := pgtest.Cluster(t)
+			s := pgtest.Cluster(t, "wal_level=replica")
 			b := cluster(t, s, "CREATE TABLE o (n text PRIMARY KEY, q int)")
 			e := b.entity(func(e *Entity) { e.Table, e.Key = "o", []string{"n"} })
 			b.confirmed(e.Upsert(t.Context(), []connectors.Write{write("A", `{"q":1}`, 1)}))
@@ -141,6 +141,18 @@ func TestRestartOfTheServerCostsOneTry(t *testing.T) {
 			}
 			if got := e.Upsert(t.Context(), []connectors.Write{write("A", `{"q":2}`, 2)}); got[0].Class != connectors.Transient {
 				t.Errorf("while it is down: %+v", got[0])
+			}
+			if mode == "fast" {
+				// The address leads to a standby for a while.
+				s.Standby(true)
+				s.Start()
+				for range 2 {
+					if got := e.Upsert(t.Context(), []connectors.Write{write("A", `{"q":2}`, 2)}); got[0].Class != connectors.Transient {
+						t.Errorf("while it is a standby: %+v", got[0])
+					}
+				}
+				s.Stop(pgtest.Fast)
+				s.Standby(false)
 			}
 			s.Start()
 			// Connections of before the restart may be found dead one by one.

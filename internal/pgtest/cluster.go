@@ -62,6 +62,15 @@ func (s *Server) Start() {
 	}
 }
 
+// Standby has the server begin its next Start as a standby, which answers questions and takes no writes, or as a
+// primary again. It must have been made with wal_level=replica, and be stopped.
+func (s *Server) Standby(on bool) {
+	s.t.Helper()
+	if err := s.server.Standby(on); err != nil {
+		s.t.Fatalf("pgtest: %v", err)
+	}
+}
+
 // DSN returns the connection string of a database, which it makes if it is not there yet. The server must be running.
 func (s *Server) DSN(database string) string {
 	s.t.Helper()

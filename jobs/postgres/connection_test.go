@@ -105,7 +105,7 @@ func TestASessionThatIsEndedWithinATransactionIsGotOver(t *testing.T) {
 
 func TestTheJournalGoesOnAfterTheServerWasStoppedAndStarted(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Cluster(t)
+	server := pgtest.Cluster(t, "wal_level=replica")
 	e := opened(t, server.DSN("journal"), exclusive)
 	take(t, e, "mine", "")
 	rows := int64(0)
@@ -126,6 +126,77 @@ func TestTheJournalGoesOnAfterTheServerWasStoppedAndStarted(t *testing.T) {
 	}
 	if !renew(t, e, "mine") {
 		t.Error("the lease is lost")
+	}
+	readOnlyForAWhile(t, server, e)
+	standbyForAWhile(t, server, e)
+}
+
+// readOnlyForAWhile sets what keeps writers out of an old primary, also for sessions
+// that are there.
+func readOnlyForAWhile(t *testing.T, server *pgtest.Server, e *postgres.Engine) {
+	t.Helper()
+	s := session(t, server.DSN("journal"))
+	for _, on := range []string{"on", "off"} {
+		do(t, s, `ALTER SYSTEM SET default_transaction_read_only = `+on)
+		do(t, s, `SELECT pg_reload_conf()`)
+		tries := 0
+		until(t, "the journal's sessions are read-only: "+on, func() bool {
+			tries++
+			err := e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), []jobs.Row{row(fmt.Sprint(on, tries))}) })
+			return (err != nil) == (on == "on")
+		})
+	}
+}
+
+// standbyForAWhile has the server's address lead to a standby.
+func standbyForAWhile(t *testing.T, server *pgtest.Server, e *postgres.Engine) {
+	t.Helper()
+	server.Stop(pgtest.Fast)
+	server.Standby(true)
+	server.Start()
+	err := e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), []jobs.Row{row("on a standby")}) })
+	if !errors.Is(err, jobs.ErrUnsafe) || !strings.Contains(err.Error(), "is a standby") {
+		t.Errorf("on a standby the error is %v", err)
+	}
+	server.Stop(pgtest.Fast)
+	server.Standby(false)
+	server.Start()
+	put(t, e, "on the primary again")
+}
+
+// TestAServerThatTakesNoWritesAnyMoreIsLeftForTheNewOne has a trigger stand for the
+// old primary after a switch-over: it refuses the sessions that it knows.
+func TestAServerThatTakesNoWritesAnyMoreIsLeftForTheNewOne(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]postgres.Options{"by itself": {Exclusive: true, MaxConns: 3}, "behind a pooler": {Exclusive: true, MaxConns: 3, Pooler: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := made(t)
+			e := opened(t, dsn, settings)
+			if err := e.Update(t.Context(), func(tx jobs.Tx) error {
+				if n := count(t, e); n != 0 { // on a connection of its own
+					t.Errorf("%d rows are there at the beginning", n)
+				}
+				return tx.PutRows(t.Context(), []jobs.Row{row("A")})
+			}); err != nil {
+				t.Fatal(err)
+			}
+			s := session(t, dsn)
+			do(t, s, `CREATE TABLE public.old AS SELECT pid FROM pg_stat_activity WHERE application_name = 'syncd' AND datname = current_database();
+CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF EXISTS (SELECT FROM public.old WHERE pid = pg_backend_pid()) THEN RAISE SQLSTATE '25006'; END IF; RETURN NEW; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON syncd.jobs FOR EACH ROW EXECUTE FUNCTION public.refuse()`)
+			if n := ask[int](t, s, `SELECT count(*) FROM public.old`); n < 2 {
+				t.Fatalf("%d connections are pooled, want two", n)
+			}
+			put(t, e, "B")
+			if n := count(t, e); n != 2 {
+				t.Errorf("%d rows are there, want 2", n)
+			}
+			until(t, "no session of before is left", func() bool {
+				return ask[int](t, s, `SELECT count(*) FROM pg_stat_activity JOIN public.old USING (pid)`) == 0
+			})
+		})
 	}
 }
 

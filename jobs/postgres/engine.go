@@ -89,8 +89,10 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 	}()
 	// REPEATABLE READ for a View, which wants one state over several statements. In
 	// an Update, rows are held by locks, and a statement that waited for one sees
-	// what the other left.
-	how := "ISOLATION LEVEL READ COMMITTED READ WRITE"
+	// what the other left. It asks for no READ WRITE: that would write to a server
+	// which was made read-only to keep writers out, and a standby refuses it with a
+	// code that says nothing of why.
+	how := "ISOLATION LEVEL READ COMMITTED"
 	if !write {
 		how = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	}

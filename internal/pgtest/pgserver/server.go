@@ -143,6 +143,21 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
+// Standby has the next Start begin a standby, or a primary again.
+func (s *Server) Standby(on bool) error {
+	signal := filepath.Join(s.data, "standby.signal")
+	var err error
+	if on {
+		err = os.WriteFile(signal, nil, 0o644) //nolint:gosec // the server's account must be able to read it
+	} else {
+		err = os.Remove(signal)
+	}
+	if err != nil {
+		return fmt.Errorf("have PostgreSQL on port %d start in another role: %w", s.Port, err)
+	}
+	return nil
+}
+
 // Stop stops the server and returns when its first process is gone. Stopping a stopped server is an error.
 func (s *Server) Stop(ctx context.Context, mode Mode) error {
 	if mode == Kill {
