@@ -52,6 +52,9 @@ func (s *sharing) decide() (take []offer, give []jobs.LaneID) {
 			free = append(free, was)
 		}
 	}
+	// Until somebody has a lane that was given a moment ago, the shares are not known,
+	// and one more would be too many.
+	left := slices.Clone(free)
 	room := s.fair(others) - len(s.held)
 	for len(free) > 0 {
 		i := s.spread(free, take)
@@ -62,7 +65,7 @@ func (s *sharing) decide() (take []offer, give []jobs.LaneID) {
 			room--
 		}
 	}
-	if len(take) == 0 {
+	if len(take) == 0 && !slices.ContainsFunc(left, func(o offer) bool { return s.idle[o.LaneID] < leftOver }) {
 		give = s.surplus(others)
 	}
 	return take, give

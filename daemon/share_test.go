@@ -35,20 +35,21 @@ func TestLanesAreSharedOutEvenly(t *testing.T) {
 		take    string
 		give    string
 	}{
-		"the only daemon takes all":                              {take: "a b c d"},
-		"of two daemons each takes its half":                     {others: map[string]string{"x": ""}, take: "a b"},
-		"three share four":                                       {others: map[string]string{"x": "", "y": ""}, take: "a b"},
-		"what the others have is left to them":                   {others: map[string]string{"x": ""}, leases: map[string]string{"a": "x", "b": "x"}, take: "c d"},
-		"what has lapsed is taken":                               {leases: map[string]string{"a": "!x", "b": "!x", "c": "!x", "d": "!x"}, take: "a b c d"},
-		"what nobody takes is taken in the end":                  {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me"}, idle: leftOver, take: "c d"},
-		"what no other can run is taken at once":                 {others: map[string]string{"x": "a b"}, leases: map[string]string{"a": "me", "b": "me"}, take: "c d"},
-		"a newcomer is given the lane that was taken last":       {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}, since: map[string]time.Duration{"b": 20 * time.Second}, give: "b"},
-		"a lane is kept for a while":                             {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}, since: map[string]time.Duration{"a": 1, "b": 1, "c": 1, "d": 1}},
-		"a difference of one lane is even":                       {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me", "c": "x"}, take: "", idle: 0},
-		"nothing is given to a daemon that leaves":               {others: map[string]string{"x": ""}, leaving: "x", leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}},
-		"nothing is given to a daemon that could not run it":     {others: map[string]string{"x": "q"}, leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}},
-		"what a daemon that leaves gives back is taken by those": {others: map[string]string{"x": ""}, leaving: "x", leases: map[string]string{"a": "me", "b": "me", "c": "x"}, take: "d"},
-		"a journal for one daemon knows no other owner":          {alone: true, others: map[string]string{"x": ""}, leases: map[string]string{"a": "x", "b": "x"}, idle: leftOver, take: "a b c d"},
+		"the only daemon takes all":                                   {take: "a b c d"},
+		"of two daemons each takes its half":                          {others: map[string]string{"x": ""}, take: "a b"},
+		"three share four":                                            {others: map[string]string{"x": "", "y": ""}, take: "a b"},
+		"what the others have is left to them":                        {others: map[string]string{"x": ""}, leases: map[string]string{"a": "x", "b": "x"}, take: "c d"},
+		"what has lapsed is taken":                                    {leases: map[string]string{"a": "!x", "b": "!x", "c": "!x", "d": "!x"}, take: "a b c d"},
+		"what nobody takes is taken in the end":                       {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me"}, idle: leftOver, take: "c d"},
+		"what no other can run is taken at once":                      {others: map[string]string{"x": "a b"}, leases: map[string]string{"a": "me", "b": "me"}, take: "c d"},
+		"a newcomer is given the lane that was taken last":            {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}, since: map[string]time.Duration{"b": 20 * time.Second}, give: "b"},
+		"one lane is given at a time, the next when the other has it": {lanes: "a b c d e", others: map[string]string{"x": "a b c d e"}, leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}},
+		"a lane is kept for a while":                                  {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}, since: map[string]time.Duration{"a": 1, "b": 1, "c": 1, "d": 1}},
+		"a difference of one lane is even":                            {others: map[string]string{"x": ""}, leases: map[string]string{"a": "me", "b": "me", "c": "x"}, take: "", idle: 0},
+		"nothing is given to a daemon that leaves":                    {others: map[string]string{"x": ""}, leaving: "x", leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}},
+		"nothing is given to a daemon that could not run it":          {others: map[string]string{"x": "q"}, leases: map[string]string{"a": "me", "b": "me", "c": "me", "d": "me"}},
+		"what a daemon that leaves gives back is taken by those":      {others: map[string]string{"x": ""}, leaving: "x", leases: map[string]string{"a": "me", "b": "me", "c": "x"}, take: "d"},
+		"a journal for one daemon knows no other owner":               {alone: true, others: map[string]string{"x": ""}, leases: map[string]string{"a": "x", "b": "x"}, idle: leftOver, take: "a b c d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := func(s string) []jobs.LaneID {
