@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -69,8 +70,11 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
 		}
 	}
-	c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: leased{gate, cp.Name, hold, d.journal.Now}, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
-		Concurrency: cp.Concurrency, BaseDir: baseDir, Log: c.log, Now: d.journal.Now, UserAgent: d.opts.UserAgent})
+	err = c.safely("opening the client", func() (err error) {
+		c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: leased{gate, cp.Name, hold, d.journal.Now}, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
+			Concurrency: cp.Concurrency, BaseDir: baseDir, Log: c.log, Now: d.journal.Now, UserAgent: d.opts.UserAgent})
+		return err
+	})
 	if err != nil {
 		gate.Close()
 		return nil, err
@@ -83,9 +87,9 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 // explain show it and a restart begins with the probe, and takes it back when it
 // closes. A pause of the gate is left in place: it says more.
 func (c *client) keepBreaker(j *jobs.Journal, to breaker.State, why breaker.Why) {
-	var p ratelimit.Pause
+	p := ratelimit.Pause{Reason: ratelimit.ReasonBreaker}
 	if to == breaker.Open {
-		p = ratelimit.Pause{Until: why.Until, Reason: ratelimit.ReasonBreaker, Evidence: why.String(), Since: c.now()}
+		p.Until, p.Evidence, p.Since = why.Until, why.String(), c.now()
 	}
 	if to == breaker.HalfOpen || !c.gate.State(c.now()).Open {
 		return
@@ -165,7 +169,7 @@ func (c *client) read(ctx context.Context, fn func() error, records ...string) (
 	}
 	res := breaker.Result{Verdict: breaker.Failure, Records: records, Err: "panic"}
 	defer func() { call.Done(res) }()
-	err = fn()
+	err = c.safely("reading", fn)
 	try.answer(ctx, outcomeOf(err))
 	res = breaker.Result{Verdict: verdictOf(err), Records: records}
 	if err != nil {
@@ -175,6 +179,18 @@ func (c *client) read(ctx context.Context, fn func() error, records ...string) (
 		c.lives()
 	}
 	return err
+}
+
+// safely has the connector do something that writes nothing. A panic in it fails
+// that alone.
+func (c *client) safely(what string, fn func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error(what+" panicked", "panic", c.redact(fmt.Sprint(r)), "stack", string(debug.Stack()))
+			err = connectors.Errorf(connectors.Transient, "panic", "syncd failed while %s; see its log", what)
+		}
+	}()
+	return fn()
 }
 
 // outcomeOf is what an error says of the call; a call without one was answered well.

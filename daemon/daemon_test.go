@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -253,6 +254,39 @@ func TestPanicInAConnectorLeavesTheJobInDoubtAndTheDaemonRunning(t *testing.T) {
 	})
 }
 
+func TestPanicWhileReadingFailsThatReadingAndNothingElse(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.redact = func(s string) string { return strings.ReplaceAll(s, "s3cret", "…") }
+		w.plan.Flows["orders"] = w.flow("orders", "order", `if .bad then error("price is missing") else . end`, `.key`)
+		w.shop.put("1", 1, `{"key":"A"}`)
+		w.shop.put("2", 1, `{"key":"B","bad":true}`)
+		w.start()
+		w.pass(3 * time.Second)
+		w.shop.panicking(true)
+		w.shop.put("3", 1, `{"key":"C"}`)
+		if _, err := w.journal.Replay(context.Background(), []jobs.RowID{{Flow: "orders", Key: "@2"}}, w.plan.JobFlows()); err != nil {
+			t.Fatal(err)
+		}
+		pulls, fetches := w.shop.pulled(), w.shop.fetched()
+		w.pass(10 * time.Minute)
+		if p, f := w.shop.pulled()-pulls, w.shop.fetched()-fetches; p < 5 || p > 60 || f < 5 || f > 120 {
+			t.Errorf("%d readings and %d of one record in ten minutes: none, or a hot loop", p, f)
+		}
+		if f := w.state().Failing; f.Class != connectors.Transient || f.Code != "panic" {
+			t.Errorf("reading is shown as failing with %+v", f)
+		}
+		if log := w.logged.String(); !strings.Contains(log, "page …") || !strings.Contains(log, "record …") || !strings.Contains(log, "fake_test.go") || strings.Contains(log, "s3cret") {
+			t.Error("the log lacks a panic or its stack, or shows the secret")
+		}
+		w.shop.panicking(false)
+		w.shop.put("2", 2, `{"key":"B"}`)
+		w.pass(2 * time.Minute)
+		for _, key := range []string{"A", "B", "C"} {
+			w.holds(w.orders, key, fmt.Sprintf(`{"key":%q}`, key))
+		}
+	})
+}
+
 func TestReloadFinishesOldWritesAndRunsTheNewMapping(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.plan.Clients["erp"].Settings.(*settings).entities["order"] = slow{w.orders, 3 * time.Second}
@@ -309,6 +343,37 @@ func TestFailingSourceKeepsItsCursorAndIsReadOnAfterwards(t *testing.T) {
 		w.shop.failing(nil)
 		w.pass(2 * time.Minute)
 		w.holds(w.orders, "B", `{"key":"B"}`)
+	})
+}
+
+func TestReadingThatEndsInTheMiddleIsNoCompleteOne(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.plan.Flows["orders"] = w.flow("orders", "order", `if .bad then error("price is missing") else . end`, `.key`)
+		w.plan.Flows["orders"].OnDelete = "delete"
+		for i := range 50 {
+			w.shop.put(fmt.Sprint(i), 1, fmt.Sprintf(`{"key":"K%d","bad":%v}`, i, i == 3))
+		}
+		w.shop.fails(3, connectors.Errorf(connectors.Invalid, "http_400", "page 3 is refused"))
+		w.start()
+		w.pass(30 * time.Minute)
+		if s := w.state(); string(s.Cursor) != "20" || s.Failing.Code != "http_400" {
+			t.Errorf("the cursor is %s, failing %+v, want that of the second page and the reason", s.Cursor, s.Failing)
+		}
+		if n := w.orders.Len(); n != 19 {
+			t.Errorf("the target has %d records, want the 19 good ones of two pages", n)
+		}
+		// What was read is told in full: each event is one of these.
+		if got, want := strings.Count(w.logged.String(), "msg=read flow=orders events=10 records=9 new=9 rejected=1"), 1; got != want {
+			t.Errorf("the first page is told %d times with all it brought", got)
+		}
+		w.shop.fails(0, nil)
+		w.pass(5 * time.Minute)
+		if s := w.state(); string(s.Cursor) != "50" || s.Failing != (jobs.Failing{}) {
+			t.Errorf("after it came back the cursor is %s, failing %+v", s.Cursor, s.Failing)
+		}
+		if n := w.orders.Len(); n != 49 || len(w.orders.Effects()) != 49 {
+			t.Errorf("the target has %d records after %d effects, want 49 and no deletion", n, len(w.orders.Effects()))
+		}
 	})
 }
 

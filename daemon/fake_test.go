@@ -29,6 +29,8 @@ type shop struct {
 	changes []connectors.Event
 	present map[string]connectors.Event
 	fail    error
+	failAt  int // the page at which it fails, counted over all there is; 0 for every one
+	panics  bool
 	pulls   int
 	fetches int
 }
@@ -47,6 +49,28 @@ func (s *shop) failing(err error) {
 	s.fail = err
 }
 
+// fails has the connector fail from one page on, counted from 1 over all there is; 0
+// for every one.
+func (s *shop) fails(page int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail, s.failAt = err, page
+}
+
+// panicking has the connector panic when it reads.
+func (s *shop) panicking(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.panics = on
+}
+
+// fetched is how often one record was asked for.
+func (s *shop) fetched() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fetches
+}
+
 // pulled is how often a page was asked for.
 func (s *shop) pulled() int {
 	s.mu.Lock()
@@ -58,10 +82,13 @@ func (s *shop) Pull(_ context.Context, req connectors.PullRequest) (connectors.P
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pulls++
-	if s.fail != nil {
-		return connectors.Page{}, s.fail
+	if s.panics {
+		panic("page s3cret")
 	}
 	at, _ := strconv.Atoi(string(req.Cursor))
+	if s.fail != nil && at/req.Limit+1 >= s.failAt {
+		return connectors.Page{}, s.fail
+	}
 	end := min(at+req.Limit, len(s.changes))
 	return connectors.Page{Events: s.changes[at:end:end], Next: json.RawMessage(strconv.Itoa(end)), More: end < len(s.changes)}, nil
 }
@@ -70,6 +97,9 @@ func (s *shop) Fetch(_ context.Context, _, id string) (connectors.Event, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fetches++
+	if s.panics {
+		panic("record s3cret")
+	}
 	ev, ok := s.present[id]
 	if !ok {
 		return connectors.Event{SourceID: id, Gone: true}, nil

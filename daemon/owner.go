@@ -334,7 +334,7 @@ func (d *Daemon) tend(ctx context.Context, r *run) time.Duration {
 		}
 		return surveyEvery
 	}
-	d.heed(r, s)
+	d.heed(ctx, r, s)
 	if err := d.journal.Bury(ctx, &s); err != nil && ctx.Err() == nil {
 		d.log.Debug("ended daemons stay on the list", "error", err)
 	}
@@ -359,11 +359,11 @@ func (d *Daemon) tend(ctx context.Context, r *run) time.Duration {
 }
 
 // heed takes over pauses that others stored.
-func (d *Daemon) heed(r *run, s jobs.Survey) {
+func (d *Daemon) heed(ctx context.Context, r *run, s jobs.Survey) {
 	for _, t := range r.all() {
 		for _, c := range s.Clients {
 			if c.Client == t.hold.Client {
-				t.heed(c, d.journal.Owner())
+				t.heed(ctx, c, d.journal.Owner())
 				t.clockBack(r, c)
 			}
 		}

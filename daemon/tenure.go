@@ -149,22 +149,26 @@ func (t *tenure) close() {
 		return
 	}
 	t.client.gate.Close()
-	if err := t.client.instance.Close(); err != nil && !errors.Is(err, context.Canceled) {
+	if err := t.client.safely("closing the client", t.client.instance.Close); err != nil && !errors.Is(err, context.Canceled) {
 		t.d.log.Warn("closing a client failed", "client", t.client.name, "error", err)
 	}
 }
 
 // heed takes over a pause that somebody else stored for the client: another of its
 // lanes, or a person.
-func (t *tenure) heed(s jobs.ClientState, me string) {
-	if s.Owner == me || !s.SeenAt.After(t.heeded) {
+func (t *tenure) heed(ctx context.Context, s jobs.ClientState, me string) {
+	split := t.client.plan.Shards > 1 // then this daemon may run several lanes of the client
+	if s.Owner == me && !split || !s.SeenAt.After(t.heeded) {
 		return
 	}
 	t.heeded = s.SeenAt
-	if s.Reason == ratelimit.ReasonBreaker {
-		return // each lane has its own
+	p := ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes}
+	switch {
+	case split:
+		_ = t.client.gate.Heed(ctx, p, s.SeenAt) // the gate logs it
+	case s.Reason != ratelimit.ReasonBreaker:
+		t.client.gate.Restore(p)
 	}
-	t.client.gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
 }
 
 // shard is the part of a client that one of its lanes may use.

@@ -188,6 +188,38 @@ func (g *Gate) Restore(p Pause) {
 	}
 }
 
+// Heed takes over what another gate of the same client stored at a moment: a pause
+// that lasts longer than this gate's, or the end of one that had begun by then. Where
+// this gate's pause lasts longer it is stored once more, since the other has put its
+// own in that place.
+func (g *Gate) Heed(ctx context.Context, p Pause, at time.Time) error {
+	g.mu.Lock()
+	now := g.now()
+	ours, active := g.pause, g.pause.Active(now)
+	over := p.Until.IsZero() || p.Reason == ReasonSuspended && ours.Reason == ReasonSuspended
+	var take bool
+	switch {
+	case p.Reason == ReasonBreaker: // it is about the other's calls alone
+	case !active:
+		take = p.Active(now)
+	case p.Until.Sub(ours.Until).Abs() < time.Millisecond: // a store rounds times
+		active = false // nothing to tell
+	default:
+		take = p.Until.After(ours.Until) || over && ours.Since.Before(at)
+	}
+	if active && !take {
+		g.version++
+	}
+	g.mu.Unlock()
+	switch {
+	case take:
+		g.Restore(p)
+	case active:
+		return g.save(ctx)
+	}
+	return nil
+}
+
 // capped reports whether MaxPause applies to a pause of this reason.
 func (p Pause) capped() bool { return p.Reason != ReasonOperator && p.Reason != ReasonSuspended }
 

@@ -198,6 +198,84 @@ func TestPauseForIsCappedAndSuspendIsNot(t *testing.T) {
 	})
 }
 
+func TestGatesOfOneClientHeedEachOther(t *testing.T) {
+	const none = -1
+	for name, c := range map[string]struct {
+		ours   time.Duration // how long this gate is paused; none for not
+		reason string        // why it is; "" for throttled
+		theirs time.Duration // what another gate stored, from now; none for no pause
+		why    string        // its reason; "" for throttled, if it is a pause
+		lasts  time.Duration // how long this gate is paused then; none for not
+		stored bool          // whether its own pause is stored once more
+	}{
+		"a pause is taken over":                   {ours: none, theirs: time.Minute, lasts: time.Minute},
+		"a longer one too":                        {ours: time.Minute, theirs: time.Hour, lasts: time.Hour},
+		"a shorter one shortens nothing":          {ours: time.Hour, theirs: time.Minute, lasts: time.Hour, stored: true},
+		"one that is over shortens nothing":       {ours: time.Hour, theirs: -time.Minute, lasts: time.Hour, stored: true},
+		"the same says nothing":                   {ours: time.Hour, theirs: time.Hour - time.Nanosecond, lasts: time.Hour},
+		"the end of a pause ends it":              {ours: time.Hour, theirs: none, lasts: none},
+		"the end of none is none":                 {ours: none, theirs: none, lasts: none},
+		"a breaker that opens is its own":         {ours: none, theirs: time.Minute, why: ReasonBreaker, lasts: none},
+		"it takes no pause's place":               {ours: time.Hour, theirs: 2 * time.Hour, why: ReasonBreaker, lasts: time.Hour, stored: true},
+		"nor does one that closes":                {ours: time.Hour, theirs: none, why: ReasonBreaker, lasts: time.Hour, stored: true},
+		"credentials that are tried end it":       {ours: time.Hour, reason: ReasonSuspended, theirs: 0, why: ReasonSuspended, lasts: none},
+		"they end no pause for another reason":    {ours: time.Hour, theirs: 0, why: ReasonSuspended, lasts: time.Hour, stored: true},
+		"refused credentials are for all of them": {ours: none, theirs: time.Hour, why: ReasonSuspended, lasts: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &shelf{}
+				g := newGate(t, Settings{}, store)
+				if c.ours != none {
+					reason := ReasonThrottled
+					if c.reason != "" {
+						reason = c.reason
+					}
+					if err := g.PauseFor(t.Context(), reason, "429", c.ours+time.Second); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := len(store.saved)
+				time.Sleep(time.Second)
+				now := time.Now()
+				p := Pause{Reason: c.why}
+				if c.theirs != none {
+					p.Until = now.Add(c.theirs)
+					if c.why == "" {
+						p.Reason = ReasonThrottled
+					}
+				}
+				if err := g.Heed(t.Context(), p, now); err != nil {
+					t.Fatal(err)
+				}
+				st := g.State(now)
+				if st.Open != (c.lasts == none) || !st.Open && st.Pause.Until.Sub(now) != c.lasts {
+					t.Errorf("open: %v, %+v, want a pause of %s", st.Open, st.Pause, c.lasts)
+				}
+				if n := len(store.saved) - before; n > 1 || (n == 1) != c.stored || c.stored && store.last(t) != st.Pause {
+					t.Errorf("stored %d times more: %+v", n, store.saved)
+				}
+			})
+		})
+	}
+}
+
+// A pause that began after another gate's word was given is not ended by it.
+func TestEndOfAnEarlierPauseEndsNoLaterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Settings{}, &shelf{})
+		at := time.Now()
+		time.Sleep(time.Second)
+		if err := g.PauseFor(t.Context(), ReasonThrottled, "429", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Heed(t.Context(), Pause{}, at); err != nil {
+			t.Fatal(err)
+		}
+		wantPaused(t, g, ReasonThrottled)
+	})
+}
+
 func TestPauseIsStoredBeforeObserveReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelf{hold: make(chan struct{})}
