@@ -63,10 +63,13 @@ func (b *bench) claimsOver(ctx context.Context, kind string, done, open int) (ms
 		}
 		return size * times, nil
 	})
+	if err != nil {
+		return 0, err
+	}
 	ms = lab.Median(claimed)
 	b.add("claims", fmt.Sprintf("%s, %d done, %d open", kind, done, open), value{"claim of 100 ms", ms}, value{"p90", lab.Quantile(claimed, 0.9)},
 		value{"settlement ms", lab.Median(settled)}, value{"client µs/job", u.perJob(u.client)}, value{"database µs/job", u.perJob(u.database)})
-	return ms, err
+	return ms, nil
 }
 
 // stock fills the journal with done and open rows of flow `stock` to a client.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"syncd/bench/internal/lab"
 )
@@ -33,8 +35,9 @@ func courses() []course {
 func cycle(ctx context.Context, b *bench) error {
 	type key struct{ course, journal string }
 	got := map[key][]usage{}
+	chosen := slices.DeleteFunc(courses(), func(c course) bool { return !strings.Contains(c.name, b.courses) })
 	for range b.rounds {
-		for _, c := range courses() {
+		for _, c := range chosen {
 			for _, kind := range b.journals() {
 				u, err := b.course(ctx, kind, c)
 				if err != nil {
@@ -45,7 +48,7 @@ func cycle(ctx context.Context, b *bench) error {
 		}
 	}
 	for _, kind := range b.journals() {
-		for _, c := range courses() {
+		for _, c := range chosen {
 			us := got[key{c.name, kind}]
 			each := func(f func(usage) float64) (xs []float64) {
 				for _, u := range us {

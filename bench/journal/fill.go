@@ -21,7 +21,7 @@ func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
 
 // fill multiplies rows of a flow within the database, which is faster by far than
 // admitting them: it makes n rows like the one of key, each of a record of its
-// own. Their bodies are not made. The journal is closed meanwhile.
+// own, with its body where the row is open. The journal is closed meanwhile.
 func (p *place) fill(ctx context.Context, flow, key string, n int) error {
 	if err := p.Close(); err != nil {
 		return err
@@ -71,7 +71,12 @@ func (p *place) fillPostgres(ctx context.Context, flow, key string, n int) error
 		WHERE t.flow = $1 AND t.key = $2`, flow, key, n); err != nil {
 		return err
 	}
-	_, err = c.Exec(ctx, "VACUUM ANALYZE syncd.jobs")
+	if _, err := c.Exec(ctx, `INSERT INTO syncd.bodies (flow, key, body) SELECT t.flow, t.key || '-' || n, b.body FROM syncd.jobs t
+		JOIN syncd.bodies b ON b.flow = t.flow AND b.key = t.key, generate_series(1, $3::int) n
+		WHERE t.flow = $1 AND t.key = $2 AND t.state = 'ready'`, flow, key, n); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "VACUUM ANALYZE syncd.jobs, syncd.bodies")
 	return err
 }
 
@@ -105,6 +110,12 @@ func (p *place) fillSQLite(ctx context.Context, flow, key string, n int) error {
 		if _, err := db.ExecContext(ctx, `WITH RECURSIVE s (n) AS (SELECT ?3 UNION ALL SELECT n + 1 FROM s WHERE n < ?4)
 			INSERT INTO jobs `+copied(columns, "s.n", "'-' || s.n")+` FROM s CROSS JOIN jobs t WHERE t.flow = ?1 AND t.key = ?2`,
 			flow, key, from, min(from+part-1, n)); err != nil {
+			return err
+		}
+		// The newest rows are those just made.
+		if _, err := db.ExecContext(ctx, `INSERT INTO bodies (id, body) SELECT j.id, b.body FROM jobs t JOIN bodies b ON b.id = t.id JOIN jobs j
+			WHERE t.flow = ?1 AND t.key = ?2 AND t.state = 'ready' AND j.id > (SELECT max(id) FROM jobs) - ?3`,
+			flow, key, min(from+part-1, n)-from+1); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,8 @@ type settings struct {
 	only, journal        string
 	jobs, rounds         int
 	full, json, check    bool
-	profile              string
+	profile, server      string
+	courses              string
 	overPostgres, overSQ float64
 }
 
@@ -58,6 +59,8 @@ func parse(args []string, errw io.Writer) (settings, error) {
 	f.StringVar(&s.only, "only", strings.Join(names, ","), "the sections to run")
 	f.StringVar(&s.journal, "journal", "both", "sqlite, postgres or both")
 	f.IntVar(&s.jobs, "jobs", 20_000, "jobs of each run of cycle")
+	f.StringVar(&s.courses, "courses", "", "only those variants of cycle whose name contains this")
+	f.StringVar(&s.server, "server", "", "`URL` of a PostgreSQL server on this machine to use, postgres://…; without it one is started")
 	f.IntVar(&s.rounds, "rounds", 3, "how often cycle measures everything; medians are told")
 	f.BoolVar(&s.full, "full", false, "full sizes and times: millions of rows, ten minutes of churn; some hour")
 	f.BoolVar(&s.json, "json", false, "print JSON")
@@ -112,7 +115,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) (code int, err
 	case err != nil:
 		return 2, err
 	}
-	w, err := newWorld(ctx)
+	w, err := newWorld(ctx, s.server)
 	if err != nil {
 		return 1, err
 	}

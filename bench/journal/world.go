@@ -25,7 +25,8 @@ type world struct {
 	places int // how many there have been
 }
 
-func newWorld(ctx context.Context) (w *world, err error) {
+// newWorld starts a PostgreSQL server, or uses the one that dsn names.
+func newWorld(ctx context.Context, dsn string) (w *world, err error) {
 	w = &world{}
 	defer func() {
 		if err != nil {
@@ -35,7 +36,11 @@ func newWorld(ctx context.Context) (w *world, err error) {
 	if w.dir, err = os.MkdirTemp("", "syncd-journal-"); err != nil {
 		return w, fmt.Errorf("make a folder: %w", err)
 	}
-	w.server, err = lab.NewServer(ctx)
+	if dsn == "" {
+		w.server, err = lab.NewServer(ctx)
+	} else {
+		w.server, err = lab.At(ctx, dsn)
+	}
 	return w, err
 }
 
@@ -57,7 +62,7 @@ type place struct {
 	world  *world
 }
 
-const journalDatabase = "journal"
+const journalDatabase = "syncd_bench_journal"
 
 // place makes an empty journal. There is one on PostgreSQL at a time.
 func (w *world) place(ctx context.Context, kind string) (*place, error) {

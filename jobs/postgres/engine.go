@@ -44,10 +44,15 @@ func (e *Engine) View(ctx context.Context, fn func(tx jobs.Tx) error) error {
 // run runs fn until it succeeds, fails for good, or has had its tries.
 func (e *Engine) run(ctx context.Context, write bool, fn func(tx jobs.Tx) error) error {
 	wait := firstWait
+	trust := write
 	for try := 1; ; try++ {
-		err := e.once(ctx, write, fn)
+		err := e.once(ctx, write, trust, fn)
 		if err == nil {
 			return nil
+		}
+		if trust && sqlstate(err) == uniqueViolation && try < tries && ctx.Err() == nil {
+			trust = false // somebody else has made what was not there
+			continue
 		}
 		if try == tries || !again(err) || errors.Is(err, jobs.ErrCommitUnknown) || ctx.Err() != nil {
 			return e.explain(err)
@@ -63,8 +68,9 @@ func (e *Engine) run(ctx context.Context, write bool, fn func(tx jobs.Tx) error)
 	}
 }
 
-// once runs fn in one transaction.
-func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error) error {
+// once runs fn in one transaction. With trust, what it does not find is taken not to be
+// there when it is stored; if it is, the transaction fails.
+func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx) error) error {
 	c, release, err := e.acquire(ctx)
 	if err != nil {
 		return err
@@ -101,6 +107,9 @@ func (e *Engine) once(ctx context.Context, write bool, fn func(tx jobs.Tx) error
 		return err
 	}
 	t = &tx{p: ptx, q: e.q, write: write, marks: e.marks, touched: newTouches()}
+	if trust {
+		t.absent = newAbsent()
+	}
 	err = fn(t)
 	if err == nil && t.wrote && len(t.fences) > 0 {
 		err = t.hold(ctx) // they came after all that writes

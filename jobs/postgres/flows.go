@@ -109,8 +109,12 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) (out []jobs
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if out, err = t.readSources(ctx, t.q.sources, stored.ID(flow), stored.IDs(stored.Strings(ids))); err != nil {
+	ids = stored.Strings(ids)
+	if out, err = t.readSources(ctx, t.q.sources, stored.ID(flow), stored.IDs(ids)); err != nil {
 		return nil, fmt.Errorf("read %d source records of flow %s: %w", len(ids), flow, err)
+	}
+	if t.absent != nil {
+		note(t.absent.sources, column(ids, func(id *string) jobs.RowID { return jobs.RowID{Flow: flow, Key: *id} }), out, sourceOf(flow))
 	}
 	return out, nil
 }
@@ -136,18 +140,34 @@ func (t *tx) readSources(ctx context.Context, sql string, args ...any) (out []jo
 	return out, err
 }
 
+// sourceOf names a source record in absent.
+func sourceOf(flow string) func(*jobs.SourceRecord) jobs.RowID {
+	return func(r *jobs.SourceRecord) jobs.RowID { return jobs.RowID{Flow: flow, Key: r.ID} }
+}
+
 // PutSources implements jobs.Tx.
 func (t *tx) PutSources(ctx context.Context, flow string, rs []jobs.SourceRecord) error {
+	rs = stored.Sources(rs)
+	var fresh []jobs.SourceRecord
+	if t.absent != nil {
+		fresh, rs = parted(t.absent.sources, rs, sourceOf(flow))
+	}
+	if err := t.putSources(ctx, t.q.sourcesAdd, flow, fresh); err != nil {
+		return err
+	}
+	return t.putSources(ctx, t.q.sourcesPut, flow, rs)
+}
+
+func (t *tx) putSources(ctx context.Context, sql, flow string, rs []jobs.SourceRecord) error {
 	if len(rs) == 0 {
 		return nil
 	}
-	rs = stored.Sources(rs)
 	for i := range rs {
 		if err := stored.Fit(rs[i].ID); err != nil {
 			return fmt.Errorf("store a source record of flow %s: %w", flow, err)
 		}
 	}
-	_, err := t.exec(ctx, t.q.sourcesPut, stored.ID(flow),
+	_, err := t.exec(ctx, sql, stored.ID(flow),
 		column(rs, func(r *jobs.SourceRecord) string { return stored.ID(r.ID) }),
 		column(rs, func(r *jobs.SourceRecord) int64 { return r.Stamp.Epoch }),
 		column(rs, func(r *jobs.SourceRecord) int64 { return r.Stamp.Version }),

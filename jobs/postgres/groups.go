@@ -20,7 +20,7 @@ func (t *tx) Heads(ctx context.Context, flow string, groups []string, passed ...
 	for i, s := range passed {
 		states[i] = string(s)
 	}
-	out, err := t.readRows(ctx, t.q.heads, stored.ID(flow), stored.IDs(stored.Strings(groups)), states)
+	out, err := t.readRows(ctx, t.q.heads, len(groups), stored.ID(flow), stored.IDs(stored.Strings(groups)), states)
 	if err != nil {
 		return nil, fmt.Errorf("read the heads of %d groups of flow %s: %w", len(groups), flow, err)
 	}

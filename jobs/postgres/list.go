@@ -77,7 +77,7 @@ func (t *tx) List(ctx context.Context, f jobs.Filter) ([]jobs.Row, error) {
 		limit = defaultLimit
 	}
 	args = append(args, limit)
-	out, err := t.readRows(ctx, sql+fmt.Sprintf(" ORDER BY j.flow, j.key LIMIT $%d", len(args)), args...)
+	out, err := t.readRows(ctx, sql+fmt.Sprintf(" ORDER BY j.flow, j.key LIMIT $%d", len(args)), maxRoom, args...)
 	if err == nil && f.Bodies && len(out) > 0 {
 		err = t.addBodies(ctx, out, keyArgs(column(out, func(r *jobs.Row) jobs.RowID { return r.RowID })))
 	}

@@ -14,13 +14,13 @@ type queries struct {
 	columns                     string // a select list over jobs j
 	jobs                        string // the table
 	rows, rowsHeld, bodies      string
-	put                         []string // for each of shapes
+	put, add                    []string // for each of shapes; add is for rows that are not there
 	patch, close                string
-	putBody, dropBody           string
+	putBody, addBody, dropBody  string
 	due, dueHeld, nextDue, wake string
 
 	flow, flowHeld, flowMake, flowSave, flows string
-	sources, sourcesPut                       string
+	sources, sourcesPut, sourcesAdd           string
 	contenders, contenderPut, contenderDelete string
 	contendersCount, contended, bodied        string
 	claimAdd, claims, claimReduce, claimEnd   string
@@ -62,10 +62,10 @@ func newQueries(schema string) *queries {
 func (q *queries) all() []*string {
 	var puts []*string
 	for i := range q.put {
-		puts = append(puts, &q.put[i])
+		puts = append(puts, &q.put[i], &q.add[i])
 	}
-	return append(puts, []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.patch, &q.close, &q.putBody, &q.dropBody, &q.due, &q.dueHeld, &q.nextDue, &q.wake,
-		&q.flow, &q.flowHeld, &q.flowMake, &q.flowSave, &q.flows, &q.sources, &q.sourcesPut,
+	return append(puts, []*string{&q.jobs, &q.rows, &q.rowsHeld, &q.bodies, &q.patch, &q.close, &q.putBody, &q.addBody, &q.dropBody, &q.due, &q.dueHeld, &q.nextDue, &q.wake,
+		&q.flow, &q.flowHeld, &q.flowMake, &q.flowSave, &q.flows, &q.sources, &q.sourcesPut, &q.sourcesAdd,
 		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount, &q.contended, &q.bodied,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
@@ -123,7 +123,8 @@ func (q *queries) overRows() {
 	replace := " ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(excluded, ", ")
 	for _, sh := range shapes {
 		values, from := sh.source()
-		q.put = append(q.put, "INSERT INTO {s}.jobs ("+list+") SELECT "+values+" FROM "+from+replace)
+		add := "INSERT INTO {s}.jobs (" + list + ") SELECT " + values + " FROM " + from
+		q.add, q.put = append(q.add, add), append(q.put, add+replace)
 	}
 	// Of rows that are there the conflict finds each by its key, as no join is sure to.
 	values, from := shape(rowColumns).source()
@@ -140,8 +141,8 @@ func (q *queries) overRows() {
 		WHERE x.client = $1 AND x.generation = k.generation AND x.attempt = k.attempt AND x.state = 'ready' AND NOT x.gone
 		AND x.unresolved_at IS NULL AND x.last_class IN (` + stored.QuietClasses() + `)
 		AND x.grp = '' AND x.wait_entity = '' AND x.wait_key = '' AND x.renamed_from = '')) RETURNING flow, key`
-	q.putBody = `INSERT INTO {s}.bodies (flow, key, body) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[])
-		ON CONFLICT (flow, key) DO UPDATE SET body = excluded.body`
+	q.addBody = `INSERT INTO {s}.bodies (flow, key, body) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[])`
+	q.putBody = q.addBody + ` ON CONFLICT (flow, key) DO UPDATE SET body = excluded.body`
 	q.dropBody = "DELETE FROM {s}.bodies WHERE " + theRows(found("ctid", "{s}.bodies", byKey, " FOR UPDATE", 1, "flow", "key"))
 	q.due = "SELECT " + q.columns + ` FROM {s}.jobs j WHERE j.client = $1 AND j.shard = $5 AND j.state = 'ready' AND j.due_at <= $2 AND j.due_at >= $4
 		ORDER BY j.due_at LIMIT $3`
@@ -180,9 +181,9 @@ func (q *queries) overFlows() {
 		suspect = excluded.suspect, moved_at = excluded.moved_at, read_at = excluded.read_at, failing_since = excluded.failing_since,
 		fail_class = excluded.fail_class, fail_code = excluded.fail_code, fail_message = excluded.fail_message, more = excluded.more`
 	q.sources = "SELECT x.* " + found("id, epoch, version, observed, gone, keys", "{s}.sources", "x.flow = $1 AND x.id = k.id", "", 2, "id")
-	q.sourcesPut = `INSERT INTO {s}.sources (flow, id, epoch, version, observed, gone, keys)
-		SELECT $1, * FROM unnest($2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::bool[], $7::text[])
-		ON CONFLICT (flow, id) DO UPDATE SET epoch = excluded.epoch, version = excluded.version,
+	q.sourcesAdd = `INSERT INTO {s}.sources (flow, id, epoch, version, observed, gone, keys)
+		SELECT $1, * FROM unnest($2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::bool[], $7::text[])`
+	q.sourcesPut = q.sourcesAdd + ` ON CONFLICT (flow, id) DO UPDATE SET epoch = excluded.epoch, version = excluded.version,
 		observed = excluded.observed, gone = excluded.gone, keys = excluded.keys`
 	const contender = "flow, key, source_id, epoch, version, observed, changed_at, hash, body, since"
 	q.listContenders = "SELECT " + contender + ` FROM {s}.contenders WHERE flow = $1 AND (key, source_id) > ($2, $3) ORDER BY key, source_id LIMIT $4`

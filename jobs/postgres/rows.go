@@ -52,15 +52,24 @@ func (x *rowReader) next(rows pgx.Rows) (jobs.Row, error) {
 	return r, in.Err
 }
 
-func (t *tx) readRows(ctx context.Context, sql string, args ...any) (out []jobs.Row, err error) {
+// readRows reads rows, of which there are at most most.
+func (t *tx) readRows(ctx context.Context, sql string, most int, args ...any) (out []jobs.Row, err error) {
 	x := newRowReader()
 	err = t.query(ctx, func(rows pgx.Rows) error {
+		if out == nil {
+			out = make([]jobs.Row, 0, min(most, maxRoom))
+		}
 		r, err := x.next(rows)
 		out = append(out, r)
 		return err
 	}, sql, args...)
 	return out, err
 }
+
+// maxRoom bounds the rows for which there is room before they come.
+const maxRoom = 1000
+
+func rowID(r *jobs.Row) jobs.RowID { return r.RowID }
 
 // keyArgs are the ids of rows as two arrays.
 func keyArgs(ids []jobs.RowID) []any {
@@ -73,12 +82,16 @@ func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) ([]jobs.Ro
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	sql, args := t.q.rows, keyArgs(stored.RowIDs(ids))
+	ids = stored.RowIDs(ids)
+	sql, args := t.q.rows, keyArgs(ids)
 	if t.write {
 		sql = t.q.rowsHeld
 	}
-	out, err := t.readRows(ctx, sql, args...)
+	out, err := t.readRows(ctx, sql, len(ids), args...)
 	t.touch(out)
+	if err == nil && t.absent != nil {
+		note(t.absent.rows, ids, out, rowID)
+	}
 	if err == nil && bodies {
 		err = t.addBodies(ctx, out, args)
 	}
@@ -126,8 +139,19 @@ const (
 func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 	rows = stored.Rows(rows)
 	t.touch(rows)
+	var fresh []jobs.Row
+	if t.absent != nil {
+		fresh, rows = parted(t.absent.rows, rows, rowID)
+	}
+	if err := t.putAll(ctx, fresh, true); err != nil {
+		return err
+	}
+	return t.putAll(ctx, rows, false)
+}
+
+func (t *tx) putAll(ctx context.Context, rows []jobs.Row, fresh bool) error {
 	for len(rows) > 0 {
-		n, err := t.putSome(ctx, rows)
+		n, err := t.putSome(ctx, rows, fresh)
 		if err != nil {
 			return fmt.Errorf("store %d rows: %w", len(rows), err)
 		}
@@ -136,8 +160,9 @@ func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 	return nil
 }
 
-// putSome stores as many of the first rows as one statement takes, and returns how many.
-func (t *tx) putSome(ctx context.Context, rows []jobs.Row) (int, error) {
+// putSome stores as many of the first rows as one statement takes, and returns how
+// many. Of fresh ones it is known that they are not there.
+func (t *tx) putSome(ctx context.Context, rows []jobs.Row, fresh bool) (int, error) {
 	var pack stored.Packer
 	var full, bare []jobs.RowID
 	var bodies [][]byte
@@ -160,11 +185,15 @@ func (t *tx) putSome(ctx context.Context, rows []jobs.Row) (int, error) {
 		n++
 	}
 	put := slices.IndexFunc(shapes, func(s shape) bool { return s.fits(rows[:n]) })
-	statements := []statement{{t.q.put[put], shapes[put].args(rows[:n])}}
-	if len(full) > 0 {
-		statements = append(statements, statement{t.q.putBody, append(keyArgs(full), bodies)})
+	how, howBody := t.q.put[put], t.q.putBody
+	if fresh {
+		how, howBody = t.q.add[put], t.q.addBody
 	}
-	if len(bare) > 0 {
+	statements := []statement{{how, shapes[put].args(rows[:n])}}
+	if len(full) > 0 {
+		statements = append(statements, statement{howBody, append(keyArgs(full), bodies)})
+	}
+	if len(bare) > 0 && !fresh {
 		statements = append(statements, statement{t.q.dropBody, keyArgs(bare)})
 	}
 	_, err := t.send(ctx, statements...)
@@ -282,7 +311,7 @@ func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int
 
 // dueIn reads the rows that are due from a time on until now.
 func (t *tx) dueIn(ctx context.Context, sql string, lane jobs.LaneID, now time.Time, limit int, from time.Time) ([]jobs.Row, error) {
-	out, err := t.readRows(ctx, sql, stored.ID(lane.Client), now, limit, due(from), int32(lane.Shard))
+	out, err := t.readRows(ctx, sql, limit, stored.ID(lane.Client), now, limit, due(from), int32(lane.Shard))
 	if err == nil && len(out) > 0 {
 		// One that was changed while this statement ran comes with its new time.
 		slices.SortStableFunc(out, func(a, b jobs.Row) int { return a.DueAt.Compare(b.DueAt) })

@@ -17,6 +17,10 @@ type tx struct {
 	marks *marks
 	// touched goes to marks when the transaction has ended.
 	touched touches
+	// absent are rows and source records that the transaction looked for and did not
+	// find: they are inserted without a look whether they are there. nil when that went
+	// wrong before.
+	absent *absent
 	// write is false in a View.
 	write bool
 	// wrote is set once a statement was sent that writes.
@@ -164,4 +168,53 @@ func (t *tx) note(err error) error {
 		t.failed = err
 	}
 	return err
+}
+
+// absent are ids that are not there.
+type absent struct {
+	rows, sources map[jobs.RowID]bool // the id of a source record stands for the key
+}
+
+func newAbsent() *absent { return &absent{map[jobs.RowID]bool{}, map[jobs.RowID]bool{}} }
+
+// note adds those of ids to a set that are not among found.
+func note[T any](set map[jobs.RowID]bool, ids []jobs.RowID, found []T, id func(*T) jobs.RowID) {
+	if len(found) == len(ids) {
+		return
+	}
+	for _, i := range ids {
+		set[i] = true
+	}
+	for i := range found {
+		delete(set, id(&found[i]))
+	}
+}
+
+// parted takes those items that are in a set from the others, and from the set.
+func parted[T any](set map[jobs.RowID]bool, items []T, id func(*T) jobs.RowID) (in, others []T) {
+	n := 0
+	for i := range items {
+		if set[id(&items[i])] {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil, items
+	case len(items):
+		in = items
+	default:
+		in, others = make([]T, 0, n), make([]T, 0, len(items)-n)
+		for i := range items {
+			if set[id(&items[i])] {
+				in = append(in, items[i])
+			} else {
+				others = append(others, items[i])
+			}
+		}
+	}
+	for i := range in {
+		delete(set, id(&in[i]))
+	}
+	return in, others
 }
