@@ -114,7 +114,7 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) (out []jobs
 		return nil, fmt.Errorf("read %d source records of flow %s: %w", len(ids), flow, err)
 	}
 	if t.absent != nil {
-		note(t.absent.sources, column(ids, func(id *string) jobs.RowID { return jobs.RowID{Flow: flow, Key: *id} }), out, sourceOf(flow))
+		stored.Note(t.absent.sources, column(ids, func(id *string) jobs.RowID { return jobs.RowID{Flow: flow, Key: *id} }), out, sourceOf(flow))
 	}
 	return out, nil
 }
@@ -150,7 +150,7 @@ func (t *tx) PutSources(ctx context.Context, flow string, rs []jobs.SourceRecord
 	rs = stored.Sources(rs)
 	var fresh []jobs.SourceRecord
 	if t.absent != nil {
-		fresh, rs = parted(t.absent.sources, rs, sourceOf(flow))
+		fresh, rs = stored.Part(t.absent.sources, rs, sourceOf(flow))
 	}
 	if err := t.putSources(ctx, t.q.sourcesAdd, flow, fresh); err != nil {
 		return err

@@ -90,7 +90,7 @@ func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) ([]jobs.Ro
 	out, err := t.readRows(ctx, sql, len(ids), args...)
 	t.touch(out)
 	if err == nil && t.absent != nil {
-		note(t.absent.rows, ids, out, rowID)
+		stored.Note(t.absent.rows, ids, out, rowID)
 	}
 	if err == nil && bodies {
 		err = t.addBodies(ctx, out, args)
@@ -141,7 +141,7 @@ func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 	t.touch(rows)
 	var fresh []jobs.Row
 	if t.absent != nil {
-		fresh, rows = parted(t.absent.rows, rows, rowID)
+		fresh, rows = stored.Part(t.absent.rows, rows, rowID)
 	}
 	if err := t.putAll(ctx, fresh, true); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"syncd/jobs"
+	"syncd/jobs/internal/stored"
 )
 
 // tx implements jobs.Tx on one transaction.
@@ -172,49 +173,9 @@ func (t *tx) note(err error) error {
 
 // absent are ids that are not there.
 type absent struct {
-	rows, sources map[jobs.RowID]bool // the id of a source record stands for the key
+	rows, sources stored.Absent[jobs.RowID] // the id of a source record stands for the key
 }
 
-func newAbsent() *absent { return &absent{map[jobs.RowID]bool{}, map[jobs.RowID]bool{}} }
-
-// note adds those of ids to a set that are not among found.
-func note[T any](set map[jobs.RowID]bool, ids []jobs.RowID, found []T, id func(*T) jobs.RowID) {
-	if len(found) == len(ids) {
-		return
-	}
-	for _, i := range ids {
-		set[i] = true
-	}
-	for i := range found {
-		delete(set, id(&found[i]))
-	}
-}
-
-// parted takes those items that are in a set from the others, and from the set.
-func parted[T any](set map[jobs.RowID]bool, items []T, id func(*T) jobs.RowID) (in, others []T) {
-	n := 0
-	for i := range items {
-		if set[id(&items[i])] {
-			n++
-		}
-	}
-	switch n {
-	case 0:
-		return nil, items
-	case len(items):
-		in = items
-	default:
-		in, others = make([]T, 0, n), make([]T, 0, len(items)-n)
-		for i := range items {
-			if set[id(&items[i])] {
-				in = append(in, items[i])
-			} else {
-				others = append(others, items[i])
-			}
-		}
-	}
-	for i := range in {
-		delete(set, id(&in[i]))
-	}
-	return in, others
+func newAbsent() *absent {
+	return &absent{stored.Absent[jobs.RowID]{}, stored.Absent[jobs.RowID]{}}
 }

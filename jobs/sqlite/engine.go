@@ -11,6 +11,7 @@ import (
 
 	"syncd/internal/crash"
 	"syncd/jobs"
+	"syncd/jobs/internal/stored"
 )
 
 var _ jobs.Engine = (*Engine)(nil)
@@ -54,7 +55,8 @@ func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
 		done = true
 		return e.explain(err)
 	}
-	t := &tx{c: c, sql: &e.sql, totals: &e.totals, now: e.Now, write: true}
+	t := &tx{c: c, sql: &e.sql, totals: &e.totals, now: e.Now, write: true,
+		absent: stored.Absent[jobs.RowID]{}, absentSources: stored.Absent[jobs.RowID]{}}
 	err = fn(t)
 	t.ended = true
 	if err == nil {

@@ -104,9 +104,10 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) ([]jobs.Sou
 	if len(ids) == 0 {
 		return out, nil
 	}
+	ids = stored.Strings(ids)
 	err := t.query(ctx, `SELECT `+sourceColumns+`
 		FROM json_each(?2) k CROSS JOIN sources s ON s.flow = ?1 AND s.id = k.value`,
-		[]any{id(flow), list(stored.Strings(ids))}, func(v row) error {
+		[]any{id(flow), list(ids)}, func(v row) error {
 			r, err := readSource(v)
 			out = append(out, r)
 			return err
@@ -114,12 +115,67 @@ func (t *tx) Sources(ctx context.Context, flow string, ids []string) ([]jobs.Sou
 	if err != nil {
 		return nil, fmt.Errorf("read %d source records of flow %s: %w", len(ids), flow, err)
 	}
+	if t.write {
+		named := make([]jobs.RowID, len(ids))
+		for i := range ids {
+			named[i] = jobs.RowID{Flow: flow, Key: ids[i]}
+		}
+		stored.Note(t.absentSources, named, out, sourceOf(flow))
+	}
 	return out, nil
+}
+
+// sourceOf names a source record among those that are absent.
+func sourceOf(flow string) func(*jobs.SourceRecord) jobs.RowID {
+	return func(r *jobs.SourceRecord) jobs.RowID { return jobs.RowID{Flow: flow, Key: r.ID} }
+}
+
+// addSources adds source records that are not there.
+var addSources = `INSERT INTO sources (flow, epoch, observed, gone, id, version, keys) VALUES ` +
+	times(many, func(int) string { return "(?1, ?2, ?3, ?4, ?, ?, ?)" })
+
+// addSources adds source records that are not there, many at a time, and returns
+// those that are left.
+func (t *tx) addSources(ctx context.Context, flow string, rs []jobs.SourceRecord) (left []jobs.SourceRecord, err error) {
+	for len(rs) > 0 {
+		first, n := &rs[0], 1
+		for n < min(many, len(rs)) && rs[n].Stamp.Epoch == first.Stamp.Epoch && rs[n].Stamp.Observed.Equal(first.Stamp.Observed) && rs[n].Gone == first.Gone {
+			n++
+		}
+		if n < many {
+			left, rs = append(left, rs[:n]...), rs[n:]
+			continue
+		}
+		args := append(make([]any, 0, 4+3*many), id(flow), first.Stamp.Epoch, stamp(first.Stamp.Observed), first.Gone)
+		for i := range rs[:many] {
+			if err := stored.Fit(rs[i].ID); err != nil {
+				return nil, fmt.Errorf("store source record %s of flow %s: %w", rs[i].ID, flow, err)
+			}
+			args = append(args, id(rs[i].ID), rs[i].Stamp.Version, stored.Keys(rs[i].Keys))
+		}
+		if _, err := t.exec(ctx, addSources, args...); err != nil {
+			return nil, fmt.Errorf("store %d source records of flow %s: %w", many, flow, err)
+		}
+		rs = rs[many:]
+	}
+	return left, nil
 }
 
 // PutSources implements jobs.Tx.
 func (t *tx) PutSources(ctx context.Context, flow string, rs []jobs.SourceRecord) error {
-	for _, r := range stored.Sources(rs) {
+	fresh, rs := stored.Part(t.absentSources, stored.Sources(rs), sourceOf(flow))
+	fresh, err := t.addSources(ctx, flow, fresh)
+	if err != nil {
+		return err
+	}
+	if err := t.putSources(ctx, flow, fresh); err != nil {
+		return err
+	}
+	return t.putSources(ctx, flow, rs)
+}
+
+func (t *tx) putSources(ctx context.Context, flow string, rs []jobs.SourceRecord) error {
+	for _, r := range rs {
 		err := stored.Fit(r.ID)
 		if err == nil {
 			_, err = t.exec(ctx, `INSERT INTO sources (flow, id, epoch, version, observed, gone, keys) VALUES (?, ?, ?, ?, ?, ?, ?)

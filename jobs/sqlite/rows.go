@@ -61,8 +61,12 @@ type rowSQL struct {
 	columns            string // a select list over jobs j
 	rows, rowsBodies   string
 	put, putNew        string
-	patch, close       string
+	addMany            string // new rows that are not there
+	newest             string
+	patch              string
+	close, closeMany   string
 	putBody, putBodyOf string
+	addBodies          string
 	dropBody           string
 	due, nextDue       string
 	heads              string
@@ -90,16 +94,15 @@ func newRowSQL() rowSQL {
 			") ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(sets, ", "),
 		putNew: "INSERT INTO jobs (" + strings.Join(rowColumns, ", ") + ") VALUES (" + newValues() +
 			") ON CONFLICT (flow, key) DO UPDATE SET " + strings.Join(sets, ", "),
-		patch: "UPDATE jobs SET " + strings.Join(patch, ", ") + " WHERE flow = ?1 AND key = ?2",
-		close: `UPDATE jobs SET state = 'done', reason = '', attempt = ?5, streak = 0, solo = 0, misses = 0, miss_code = '',
-			applied_generation = generation, applied_hash = hash, applied_gone = 0, applied_at = ?7, open_since = NULL, due_at = ?8,
-			last_class = ?6, last_code = '', last_message = '', last_at = ?7
-			WHERE flow = ?1 AND key = ?2 AND client = ?3 AND generation = ?4 AND attempt = ?5 - 1 AND state = 'ready' AND NOT gone
-			AND unresolved_at IS NULL AND last_class IN (` + stored.QuietClasses() + `)
-			AND grp = '' AND wait_entity = '' AND wait_key = '' AND renamed_from = ''`,
+		patch:     "UPDATE jobs SET " + strings.Join(patch, ", ") + " WHERE flow = ?1 AND key = ?2",
+		addMany:   addManySQL(),
+		newest:    `SELECT coalesce(max(id), 0) FROM jobs`,
+		close:     closeSQL("key = ?8"),
+		closeMany: closeSQL("key IN (?8" + strings.Repeat(", ?", many-1) + ")"),
 		putBody: `INSERT INTO bodies (id, body) SELECT id, ?3 FROM jobs WHERE flow = ?1 AND key = ?2
 			ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
 		putBodyOf: `INSERT INTO bodies (id, body) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
+		addBodies: `INSERT INTO bodies (id, body) VALUES ` + times(many, func(i int) string { return fmt.Sprintf("(?1 + %d, ?)", i) }),
 		dropBody:  `DELETE FROM bodies WHERE id = (SELECT id FROM jobs WHERE flow = ?1 AND key = ?2)`,
 		due: "SELECT " + cols + ", b.body FROM jobs j" + body +
 			` WHERE j.client = ?1 AND j.shard = ?2 AND j.state = 'ready' AND j.due_at <= ?3 ORDER BY j.due_at LIMIT ?4`,
@@ -112,6 +115,69 @@ func newRowSQL() rowSQL {
 		wake: `UPDATE jobs SET due_at = ?4 WHERE client = ?1 AND wait_entity = ?2 AND wait_entity <> '' AND wait_key = ?3
 			AND state = 'ready'`,
 	}
+}
+
+// many is how many rows one statement takes. To begin and end a statement costs as
+// much as what it does with a row.
+const many = 32
+
+// times is n pieces of SQL in a row. Parameters without a number come after those that
+// have one, in their order.
+func times(n int, piece func(i int) string) string {
+	pieces := make([]string, n)
+	for i := range pieces {
+		pieces[i] = piece(i)
+	}
+	return strings.Join(pieces, ", ")
+}
+
+// closeSQL closes rows of one flow and generation whose attempts have one number.
+func closeSQL(keys string) string {
+	return `UPDATE jobs INDEXED BY sqlite_autoindex_jobs_1 SET state = 'done', reason = '', attempt = ?4, streak = 0, solo = 0, misses = 0, miss_code = '',
+		applied_generation = generation, applied_hash = hash, applied_gone = 0, applied_at = ?6, open_since = NULL, due_at = ?7,
+		last_class = ?5, last_code = '', last_message = '', last_at = ?6
+		WHERE flow = ?1 AND ` + keys + ` AND client = ?2 AND generation = ?3 AND attempt = ?4 - 1 AND state = 'ready' AND NOT gone
+		AND unresolved_at IS NULL AND last_class IN (` + stored.QuietClasses() + `)
+		AND grp = '' AND wait_entity = '' AND wait_key = '' AND renamed_from = ''`
+}
+
+// sharedColumns are those of newColumns that many new rows have in common, in the order
+// of sharedArgs, ownColumns those that each has for itself, in the order of ownArgs.
+var (
+	sharedColumns = strings.Fields(`flow client entity desired_epoch desired_observed read_at open_since due_at grp`)
+	ownColumns    = strings.Fields(`key source_id generation desired_version changed_at hash shard`)
+)
+
+func sharedArgs(r *jobs.Row) []any {
+	return []any{id(r.Flow), id(r.Client), id(r.Entity), r.Desired.Epoch, stamp(r.Desired.Observed), stamp(r.ReadAt), stamp(r.OpenSince),
+		r.DueAt.UnixMicro(), id(r.Group)}
+}
+
+func ownArgs(args []any, r *jobs.Row) []any {
+	return append(args, id(r.Key), id(r.SourceID), r.Generation, r.Desired.Version, stamp(r.ChangedAt), blob(r.Hash), int64(r.Shard))
+}
+
+// alike reports whether two rows have one value in each of sharedColumns.
+func alike(a, b *jobs.Row) bool {
+	return a.Flow == b.Flow && a.Client == b.Client && a.Entity == b.Entity && a.Desired.Epoch == b.Desired.Epoch &&
+		a.Desired.Observed.Equal(b.Desired.Observed) && a.ReadAt.Equal(b.ReadAt) && a.OpenSince.Equal(b.OpenSince) && a.DueAt.Equal(b.DueAt) && a.Group == b.Group
+}
+
+// addManySQL adds new rows; the first has a number that is given, the others those that follow.
+func addManySQL() string {
+	var rest, values []string
+	for _, c := range rowColumns {
+		if !slices.Contains(newColumns, c) {
+			rest, values = append(rest, c), append(values, newValue(c))
+		}
+	}
+	for i := range sharedColumns {
+		values = append(values, fmt.Sprint("?", i+2))
+	}
+	values = append(values, strings.Split(strings.Repeat("?,", len(ownColumns)-1)+"?", ",")...)
+	columns := slices.Concat([]string{"id"}, rest, sharedColumns, ownColumns)
+	return "INSERT INTO jobs (" + strings.Join(columns, ", ") + ") VALUES " +
+		times(many, func(i int) string { return fmt.Sprintf("(?1 + %d, %s)", i, strings.Join(values, ", ")) })
 }
 
 // newColumns are the columns that a new row has something in, in the order of newArgs.
@@ -137,24 +203,28 @@ func isNew(r *jobs.Row) bool {
 
 // newValues are the values of rowColumns of a new row.
 func newValues() string {
-	text := strings.Fields("reason miss_code last_class last_code last_message wait_entity wait_key renamed_from")
-	null := strings.Fields("first_try_at applied_hash applied_at unresolved_at last_at")
 	values := make([]string, len(rowColumns))
 	for i, c := range rowColumns {
-		switch at := slices.Index(newColumns, c); {
-		case at >= 0:
+		if at := slices.Index(newColumns, c); at >= 0 {
 			values[i] = fmt.Sprint("?", at+1)
-		case c == "state":
-			values[i] = "'ready'"
-		case slices.Contains(text, c):
-			values[i] = "''"
-		case slices.Contains(null, c):
-			values[i] = "NULL"
-		default:
-			values[i] = "0"
+		} else {
+			values[i] = newValue(c)
 		}
 	}
 	return strings.Join(values, ", ")
+}
+
+// newValue is what a new row has in a column that is none of newColumns.
+func newValue(column string) string {
+	switch column {
+	case "state":
+		return "'ready'"
+	case "reason", "miss_code", "last_class", "last_code", "last_message", "wait_entity", "wait_key", "renamed_from":
+		return "''"
+	case "first_try_at", "applied_hash", "applied_at", "unresolved_at", "last_at":
+		return "NULL"
+	}
+	return "0"
 }
 
 // Rows implements jobs.Tx.
@@ -163,6 +233,7 @@ func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) (out []job
 	if bodies {
 		sql = t.sql.rowsBodies
 	}
+	ids = stored.RowIDs(ids)
 	out = make([]jobs.Row, 0, len(ids))
 	for flow, keys := range byFlow(ids) {
 		err := t.query(ctx, sql, []any{id(flow), list(keys)}, func(v row) error {
@@ -173,6 +244,9 @@ func (t *tx) Rows(ctx context.Context, ids []jobs.RowID, bodies bool) (out []job
 		if err != nil {
 			return nil, fmt.Errorf("read %d rows of flow %s: %w", len(keys), flow, err)
 		}
+	}
+	if t.write {
+		stored.Note(t.absent, ids, out, func(r *jobs.Row) jobs.RowID { return r.RowID })
 	}
 	return out, nil
 }
@@ -191,13 +265,76 @@ func list(ids []string) any { return stored.Keys(ids) }
 // PutRows implements jobs.Tx.
 func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 	var pack stored.Packer
-	rows = stored.Rows(rows)
+	fresh, rows := stored.Part(t.absent, stored.Rows(rows), func(r *jobs.Row) jobs.RowID { return r.RowID })
+	fresh, err := t.addRows(ctx, fresh, &pack)
+	if err != nil {
+		return err
+	}
+	for i := range fresh {
+		if err := t.putRow(ctx, &fresh[i], &pack); err != nil {
+			return fmt.Errorf("store row %s: %w", fresh[i].RowID, err)
+		}
+	}
 	for i := range rows {
 		if err := t.putRow(ctx, &rows[i], &pack); err != nil {
 			return fmt.Errorf("store row %s: %w", rows[i].RowID, err)
 		}
 	}
 	return nil
+}
+
+// addRows adds rows that are not there, many at a time, and returns those that are
+// left: what has no body, or is not new, or has too few beside it that are like it.
+func (t *tx) addRows(ctx context.Context, rows []jobs.Row, pack *stored.Packer) (left []jobs.Row, err error) {
+	if len(rows) < many {
+		return rows, nil
+	}
+	newest := int64(0)
+	err = t.query(ctx, t.sql.newest, nil, func(v row) error {
+		newest = v.int(0)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the newest row: %w", err)
+	}
+	for len(rows) > 0 {
+		n := 0
+		for n < min(many, len(rows)) && isNew(&rows[n]) && len(rows[n].Body) > 0 && alike(&rows[0], &rows[n]) {
+			n++
+		}
+		if n < many {
+			n = max(n, 1)
+			left, rows = append(left, rows[:n]...), rows[n:]
+			continue
+		}
+		if err := t.addSome(ctx, rows[:many], newest+1, pack); err != nil {
+			return nil, fmt.Errorf("store %d rows from %s on: %w", many, rows[0].RowID, err)
+		}
+		newest, rows = newest+many, rows[many:]
+	}
+	return left, nil
+}
+
+// addSome adds many rows, of which the first gets a number.
+func (t *tx) addSome(ctx context.Context, rows []jobs.Row, first int64, pack *stored.Packer) error {
+	args := append([]any{first}, sharedArgs(&rows[0])...)
+	bodies := append(make([]any, 0, len(rows)+1), first)
+	for i := range rows {
+		r := &rows[i]
+		if err := stored.FitRow(r); err != nil {
+			return fmt.Errorf("row %s: %w", r.RowID, err)
+		}
+		body, err := pack.Pack(r.Body)
+		if err != nil {
+			return fmt.Errorf("row %s: %w", r.RowID, err)
+		}
+		args, bodies = ownArgs(args, r), append(bodies, body)
+	}
+	if _, err := t.exec(ctx, t.sql.addMany, args...); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, t.sql.addBodies, bodies...)
+	return err
 }
 
 func (t *tx) putRow(ctx context.Context, r *jobs.Row, pack *stored.Packer) error {
@@ -244,27 +381,22 @@ func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 
 // CloseRows implements jobs.Tx.
 func (t *tx) CloseRows(ctx context.Context, client string, cs []jobs.Closing, now time.Time) (closed []jobs.RowID, rest []jobs.Row, err error) {
-	var others []jobs.RowID
-	by, at, due := id(client), now.UnixMicro(), never
-	for i := range cs {
-		c := &cs[i]
-		n := int64(0)
-		if c.Class != "" {
-			n, err = t.exec(ctx, t.sql.close, id(c.Flow), id(c.Key), by, c.Generation, c.Attempt, string(c.Class), at, due)
-		}
-		switch {
-		case err != nil:
-			return nil, nil, fmt.Errorf("close row %s: %w", c.RowID, err)
-		case n > 0:
-			closed = append(closed, c.RowID)
-		default:
-			others = append(others, c.RowID)
+	x := &closer{tx: t, client: id(client), at: now.UnixMicro()}
+	groups, singly := x.groups(cs)
+	for _, g := range groups {
+		if err := x.many(ctx, g, &singly); err != nil {
+			return nil, nil, fmt.Errorf("close %d rows of flow %s: %w", len(g), g[0].Flow, err)
 		}
 	}
-	if len(others) > 0 {
-		rest, err = t.Rows(ctx, others, false)
+	for i := range singly {
+		if err := x.one(ctx, &singly[i]); err != nil {
+			return nil, nil, fmt.Errorf("close row %s: %w", singly[i].RowID, err)
+		}
 	}
-	return closed, rest, err
+	if len(x.others) > 0 {
+		rest, err = t.Rows(ctx, x.others, false)
+	}
+	return x.closed, rest, err
 }
 
 // Due implements jobs.Tx.

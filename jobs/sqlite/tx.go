@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"syncd/jobs"
+	"syncd/jobs/internal/stored"
 )
 
 // tx implements jobs.Tx on one connection.
@@ -14,6 +17,10 @@ type tx struct {
 	totals *totals
 	// now is the engine's clock.
 	now func() time.Time
+	// absent are rows and source records that the transaction looked for and did not
+	// find: it is the only one that writes, so they are not there until it stores them.
+	// The id of a source record stands for the key.
+	absent, absentSources stored.Absent[jobs.RowID]
 	// write is false in a View.
 	write bool
 	// ended is set when fn has returned.
