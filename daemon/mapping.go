@@ -30,8 +30,8 @@ type pageMapper struct {
 	begun map[string]int
 }
 
-// beginning is the mapping of a page that this process has begun, and that was not
-// admitted yet.
+// beginning is the mapping of a page that this process has begun, or is about to begin,
+// and that was not admitted yet.
 type beginning struct {
 	from json.RawMessage // the cursor before the page
 	// begun is that of its pageMapper. What this process knows of it is newer than
@@ -46,8 +46,8 @@ type beginning struct {
 // ended becomes a dead letter.
 //
 // A page that is mapped again because it could not be admitted is not counted again:
-// this process lives. was is its earlier beginning, or nil; the one that counts by
-// now is returned.
+// this process lives. Nor is one whose beginning was counted with the admission of the
+// page before it. was is its earlier beginning, or nil; the one that counts by now is returned.
 func (d *Daemon) beginPage(ctx context.Context, f *FlowPlan, page connectors.Page, from json.RawMessage, was *beginning) (*pageMapper, *beginning, error) {
 	m := &pageMapper{d: d, flow: f, page: page}
 	if len(page.Events) == 0 {

@@ -27,7 +27,8 @@ type poller struct {
 	lastErr  string
 	reading  reading
 	backlog  *jobs.Backlog
-	// begun is the page that was begun and could not be admitted yet.
+	// begun is the page that was begun and is not admitted yet: it could not be, or it
+	// was begun along with the admission of the one before it and is yet to come.
 	begun *beginning
 }
 
@@ -211,8 +212,9 @@ func (p *poller) admitPage(ctx context.Context, epoch int64, got pulled) error {
 	for rest := got.page.Events; ; {
 		part := rest[:min(len(rest), p.d.slice)]
 		rest = rest[len(part):]
-		ad := jobs.Admission{Flow: &p.flow.Flow, Part: len(rest) > 0, Move: len(rest) == 0, From: got.from, Next: got.page.Next, Epoch: epoch,
-			End: len(rest) == 0 && got.end}
+		last := len(rest) == 0
+		ad := jobs.Admission{Flow: &p.flow.Flow, Part: !last, Move: last, From: got.from, Next: got.page.Next, Epoch: epoch, End: last && got.end,
+			Begin: last && got.page.More && string(got.page.Next) != string(got.from)}
 		if ad.Items, err = m.take(ctx, part); err != nil {
 			return err
 		}
@@ -223,6 +225,9 @@ func (p *poller) admitPage(ctx context.Context, epoch int64, got pulled) error {
 		told = p.d.deadLetters(p.flow, ad.Items, told)
 		if ad.Move {
 			p.begun = nil
+			if ad.Begin {
+				p.begun = &beginning{from: got.page.Next}
+			}
 			return nil
 		}
 	}

@@ -70,6 +70,9 @@ type Admission struct {
 	// Move says that the cursor goes from From to Next with these items.
 	Move       bool
 	From, Next json.RawMessage
+	// Begin, with Move, says that the mapping of the page after Next begins as soon as
+	// this one is admitted, and counts that as BeginPage does: one commit for both.
+	Begin bool
 	// Epoch is FlowState.Epoch as it was when From was read; with Part and Move it must
 	// still be so.
 	Epoch int64
@@ -153,6 +156,9 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 			return nil
 		}
 		fs.PageStarts, fs.Suspect = 0, ""
+		if ad.Begin {
+			fs.PageStarts = 1
+		}
 		fs.ReadAt, fs.Failing = a.now, Failing{}
 		if ad.End {
 			fs.readToTheEnd(a.now, a.now) // by this daemon, which has begun after the restore

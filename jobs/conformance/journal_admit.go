@@ -181,6 +181,19 @@ var admissionRules = []rule{
 		is(b, "starts", fs.PageStarts, 0)
 		is(b, "suspect", fs.Suspect, "")
 	}},
+	{"the beginning of the next page is counted with the admission of the one before it", func(b *bench) {
+		ctx := context.Background()
+		if _, err := b.journal.BeginPage(ctx, "orders", "s"); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := b.journal.Admit(ctx, jobs.Admission{Flow: b.flow, Move: true, Begin: true, Next: json.RawMessage(`1`)}); err != nil {
+			b.Fatal(err)
+		}
+		fs, err := b.journal.BeginPage(ctx, "orders", "")
+		if err != nil || fs.PageStarts != 1 || fs.Suspect != "" {
+			b.Fatalf("%+v, %v", fs, err)
+		}
+	}},
 	{"an event that cannot be mapped is a dead letter of its own and holds nobody back", func(b *bench) {
 		bad := b.ev("2", 10)
 		bad.Problem, bad.Raw = "price is missing", json.RawMessage(`{"id":2}`)
