@@ -75,7 +75,7 @@ func (w *writer) primitives() []primitive {
 // writeFaults plays each fault at each primitive's write and holds the outcome
 // against what the target then holds.
 func writeFaults(t *testing.T, start TargetHarness) {
-	for _, f := range hostile.Faults() {
+	for _, f := range faults() {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			w := newWriter(t, start(t))
