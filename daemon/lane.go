@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"syncd/breaker"
@@ -26,6 +27,8 @@ type lane struct {
 
 	woken chan struct{}
 	slots chan struct{}
+	// idling: the lane rests because nothing is due.
+	idling atomic.Bool
 
 	mu      sync.Mutex
 	rows    map[jobs.RowID]bool
@@ -130,7 +133,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	}
 	l.expiry(soft, got)
 	if len(got.Jobs) == 0 {
-		return l.rest(soft, l.untilDue(soft))
+		return l.idle(soft)
 	}
 	for _, u := range l.units(got.Jobs) {
 		l.start(hard, u, units)
@@ -187,14 +190,23 @@ func (l *lane) thin(soft context.Context) bool {
 	return true
 }
 
-// untilDue is how long the lane may rest: until the next due job, at most a
-// second, because the command line may have made one due.
-func (l *lane) untilDue(ctx context.Context) time.Duration {
-	next, err := l.d.journal.NextDue(ctx, l.id)
-	if err != nil || next.IsZero() {
-		return time.Second
+// longestIdle is how long a lane rests at most when nothing is due. What others make due
+// meanwhile is found by run.look, for all lanes at once.
+const longestIdle = time.Minute
+
+// idle rests until the next job is due, or until one was made due by whomever.
+func (l *lane) idle(soft context.Context) bool {
+	next, err := l.d.journal.NextDue(soft, l.id)
+	if err != nil {
+		return l.rest(soft, time.Second)
 	}
-	return min(max(next.Sub(l.d.journal.Now()), 20*time.Millisecond), time.Second)
+	d := longestIdle
+	if !next.IsZero() {
+		d = min(max(next.Sub(l.d.journal.Now()), 20*time.Millisecond), longestIdle)
+	}
+	l.idling.Store(true)
+	defer l.idling.Store(false)
+	return l.rest(soft, d)
 }
 
 // rest waits to be woken, for d at most.

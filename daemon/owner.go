@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -38,6 +39,8 @@ type run struct {
 	// idle says since when a lane is seen free.
 	idle map[jobs.LaneID]time.Time
 	wg   sync.WaitGroup
+	// unlook ends look.
+	unlook context.CancelFunc
 }
 
 // all are the tenures that are not over, in the order of their lanes.
@@ -60,6 +63,44 @@ func (r *run) wake(client string) {
 	for _, t := range r.all() {
 		if t.lane != nil && t.hold.Client == client {
 			t.lane.wake()
+		}
+	}
+}
+
+// lookEvery is how often a daemon looks for what others have made due in lanes that rest.
+const lookEvery = time.Second
+
+// look wakes lanes that rest when something is due in them: another daemon or the
+// command line may have made it so. One look for all costs a fraction of one for each.
+func (r *run) look(ctx context.Context, d *Daemon) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		idle := map[jobs.LaneID]*lane{}
+		for _, t := range r.all() {
+			if t.lane != nil && t.lane.idling.Load() {
+				idle[t.hold.LaneID] = t.lane
+			}
+		}
+		if len(idle) == 0 {
+			continue
+		}
+		short, cancel := context.WithTimeout(ctx, ownTime)
+		due, err := d.journal.WhereDue(short, slices.Collect(maps.Keys(idle)))
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			d.log.Debug("looking for due jobs of all lanes failed", "error", err)
+			for _, l := range idle {
+				l.wake() // each looks for itself, and tells what is wrong
+			}
+		}
+		for _, id := range due {
+			idle[id].wake()
 		}
 	}
 }
@@ -133,6 +174,9 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 		d.enter(r, t)
 	}
 	d.others(s, lanes)
+	looking, unlook := context.WithCancel(context.Background())
+	r.unlook = unlook
+	r.wg.Go(func() { r.look(looking, d) })
 	d.mu.Lock()
 	d.current = r
 	d.mu.Unlock()
@@ -222,6 +266,7 @@ func (d *Daemon) end(r *run, t *tenure, give bool) {
 
 // stop ends all tenures of a run, and keeps the leases unless they are to be given.
 func (d *Daemon) stop(r *run, give bool) {
+	r.unlook()
 	var wg sync.WaitGroup
 	for _, t := range r.all() {
 		wg.Go(func() { d.end(r, t, give) })

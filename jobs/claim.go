@@ -460,3 +460,21 @@ func (j *Journal) NextDue(ctx context.Context, lane LaneID) (t time.Time, err er
 	})
 	return t, wrap(err, "find the next due job of client %s", lane)
 }
+
+// WhereDue returns those of lanes in which a job is due.
+func (j *Journal) WhereDue(ctx context.Context, lanes []LaneID) (due []LaneID, err error) {
+	err = j.engine.View(ctx, func(tx Tx) error {
+		due = nil
+		for _, lane := range lanes {
+			next, err := tx.NextDue(ctx, lane)
+			if err != nil {
+				return err
+			}
+			if !next.IsZero() && !next.After(j.Now()) {
+				due = append(due, lane)
+			}
+		}
+		return nil
+	})
+	return due, wrap(err, "find the lanes in which a job is due")
+}
