@@ -10,7 +10,8 @@ import (
 
 const (
 	// oldSnapshot is the age from which a transaction of another session is warned of.
-	oldSnapshot = 5 * time.Minute
+	// At full speed some hundred thousand dead rows gather in a minute.
+	oldSnapshot = 30 * time.Second
 	// manyDead is the number of dead rows from which a table is warned of, if they
 	// also outnumber the live ones.
 	manyDead = 200_000
