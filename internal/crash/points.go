@@ -20,6 +20,8 @@ const (
 	InTrouble
 	// OnRenewal: about once in a third of a lease.
 	OnRenewal
+	// ByCommand: by a person's command beside the daemon.
+	ByCommand
 )
 
 // Stages of a commit. A kind of transaction and a stage make a point: claim.committing.
@@ -32,7 +34,7 @@ const (
 	Committed = "committed"
 )
 
-// transactions are the kinds of the journal's transactions that a daemon makes, by the verbs of jobs.Journal.
+// transactions are the kinds of the journal's transactions, by the verbs of jobs.Journal that make them.
 var transactions = []struct {
 	kind  string
 	verbs []string
@@ -53,6 +55,12 @@ var transactions = []struct {
 	{"join", []string{"Join"}, "a daemon shows itself to the others", AtStart},
 	{"take", []string{"Take"}, "a daemon takes a lane", AtStart},
 	{"renew", []string{"Renew"}, "a daemon renews its leases", OnRenewal},
+	{"replay", []string{"Replay", "ReplayStep"}, "jobs are to be written once more", ByCommand},
+	{"remap", []string{"Remap", "RemapStep"}, "records are to be read again", ByCommand},
+	{"resolve", []string{"Resolve"}, "a person says what became of a write", ByCommand},
+	{"reset", []string{"SourceReset"}, "a new epoch of a source begins", ByCommand},
+	{"errand", []string{"StartRun"}, "an errand begins", ByCommand},
+	{"step", []string{"StepRun"}, "a step of an errand is done", ByCommand},
 }
 
 // moments are the points outside the journal's transactions.

@@ -9,12 +9,12 @@ import (
 )
 
 // alive is the mutant that lives in this process; "" for none.
-var alive = parse(os.Getenv("SYNCD_MUTANT"))
+var alive = parse(os.Getenv("MUTANT_ALIVE"))
 
 // parse reads the name of a mutant. One that is not known must not make a test look as if it had noticed nothing.
 func parse(name string) string {
 	if name != "" && !slices.ContainsFunc(All(), func(m Mutant) bool { return m.Name == name }) {
-		panic(fmt.Sprintf("SYNCD_MUTANT: there is no mutant %q", name))
+		panic(fmt.Sprintf("MUTANT_ALIVE: there is no mutant %q", name))
 	}
 	return name
 }

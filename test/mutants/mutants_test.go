@@ -63,7 +63,7 @@ func run(t *testing.T, dir, pkg, test, alive string, more ...string) (said strin
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, path.Base(pkg)+".test"), append([]string{"-test.run", strings.Join(whole, "/")}, more...)...)
 	cmd.Dir = filepath.Join(root, pkg)
 	// One thread: histories are played one after the other, and as many mutants live at once as there are processors.
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "SYNCD_MUTANT="+alive)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "MUTANT_ALIVE="+alive)
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
 	took = time.Since(begun)
@@ -217,7 +217,7 @@ func TestNoMutantIsInWhatIsShipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"SYNCD_MUTANT"}
+	names := []string{"MUTANT_ALIVE"}
 	for _, m := range mutant.All() {
 		names = append(names, m.Name)
 	}

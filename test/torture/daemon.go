@@ -14,10 +14,14 @@ import (
 	"time"
 )
 
-// build builds the syncd that can be told where to die, and returns its path.
-func build(ctx context.Context, dir string) (string, error) {
+// build builds the syncd that can be told where to die, and returns its path. With mistakes it can be told one that it makes.
+func build(ctx context.Context, dir string, mistakes bool) (string, error) {
 	path := filepath.Join(dir, "syncd")
-	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "torture", "-ldflags", "-s -w", "-o", path, "syncd/cmd/syncd").CombinedOutput()
+	tags := "torture"
+	if mistakes {
+		tags += ",mutants"
+	}
+	out, err := exec.CommandContext(ctx, "go", "build", "-tags", tags, "-ldflags", "-s -w", "-o", path, "syncd/cmd/syncd").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build syncd: %w: %s", err, out)
 	}

@@ -52,8 +52,8 @@ func (o options) cuts(say func(string, ...any)) []*row {
 	return []*row{{fault: powerCut, planned: o.powerCuts, inject: cut}}
 }
 
-// command runs a program of the system.
-func command(ctx context.Context, name string, args ...string) error {
+// system runs a program of the system.
+func system(ctx context.Context, name string, args ...string) error {
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
 	}
@@ -67,7 +67,7 @@ func unmount(at string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := command(ctx, "umount", at)
+		err := system(ctx, "umount", at)
 		if err == nil {
 			return nil
 		}
@@ -90,7 +90,7 @@ func newSmallDisk(ctx context.Context, dir string) (disk, error) {
 	if err := os.Mkdir(d.at, 0o711); err != nil {
 		return nil, err
 	}
-	return d, command(ctx, "mount", "-t", "tmpfs", "-o", "mode=0711,size="+smallSize, "syncd-torture", d.at)
+	return d, system(ctx, "mount", "-t", "tmpfs", "-o", "mode=0711,size="+smallSize, "syncd-torture", d.at)
 }
 
 func (d *smallDisk) path() string                { return d.at }
@@ -176,10 +176,10 @@ func newImage(ctx context.Context, dir string) (disk, error) {
 		if err := os.Mkdir(d.at, 0o711); err != nil {
 			return err
 		}
-		if err := command(ctx, "truncate", "-s", "512M", d.file()); err != nil {
+		if err := system(ctx, "truncate", "-s", "512M", d.file()); err != nil {
 			return err
 		}
-		if err := command(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", d.file()); err != nil {
+		if err := system(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", d.file()); err != nil {
 			return err
 		}
 		return d.mount(ctx)
@@ -194,10 +194,10 @@ func (d *image) file() string { return filepath.Join(d.dir, fmt.Sprintf("image-%
 func (d *image) path() string { return d.at }
 
 // ready flushes what an installation has flushed long before the power fails.
-func (d *image) ready(ctx context.Context) error { return command(ctx, "sync", "-f", d.at) }
+func (d *image) ready(ctx context.Context) error { return system(ctx, "sync", "-f", d.at) }
 
 func (d *image) mount(ctx context.Context) error {
-	if err := command(ctx, "mount", "-o", "loop", d.file(), d.at); err != nil {
+	if err := system(ctx, "mount", "-o", "loop", d.file(), d.at); err != nil {
 		return err
 	}
 	return os.Chmod(d.at, 0o711)
@@ -232,7 +232,7 @@ func (d *image) close() error { return errors.Join(unmount(d.at), d.flush()) }
 func (d *image) copyNow(ctx context.Context) error {
 	next := *d
 	next.n++
-	return command(ctx, "cp", "--sparse=always", d.file(), next.file())
+	return system(ctx, "cp", "--sparse=always", d.file(), next.file())
 }
 
 // swap puts the copy in the disk's place.

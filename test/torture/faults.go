@@ -15,7 +15,11 @@ import (
 // kills are the rows of a daemon that is killed: at each of its points, and at moments that nobody chose.
 func kills() (at []*row, anywhen *row) {
 	for _, p := range crash.Points() {
-		at = append(at, &row{fault: "SIGKILL at " + p.Name, kill: true, point: &p})
+		r := &row{fault: "SIGKILL at " + p.Name, kill: true, point: &p}
+		if p.When == crash.ByCommand {
+			r.inject = halfDone(&p)
+		}
+		at = append(at, r)
 	}
 	return at, &row{fault: "SIGKILL at a random moment", kill: true, inject: func(ctx context.Context, s *session) (time.Duration, error) {
 		defer s.hurry()()

@@ -28,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	"syncd/internal/crash"
 	"syncd/internal/pgtest"
 	"syncd/internal/pgtest/pgserver"
 )
@@ -37,12 +38,14 @@ type options struct {
 	engine    string
 	kills     int
 	perPoint  int
+	commands  int
 	faults    int
 	powerCuts int
 	abreast   int
 	json      bool
 	seed      uint64
 	only      string
+	mutant    string
 	verbose   bool
 }
 
@@ -65,12 +68,14 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.engine, "engine", "sqlite", "where the journal is kept: sqlite or postgres")
 	f.IntVar(&o.kills, "kills", 0, "how many kills there are in all; those that --per-point does not name come at random moments and points")
 	f.IntVar(&o.perPoint, "per-point", 0, "how many kills there are at each point, and as many at random moments")
+	f.IntVar(&o.commands, "commands", -1, "how many kills there are at each point that a command passes; -1 as many as --per-point")
 	f.IntVar(&o.faults, "faults", -1, "how often each other fault happens but the power cut; -1 as often as --per-point")
 	f.IntVar(&o.powerCuts, "power-cuts", 0, "how often the power fails; needs root")
 	f.IntVar(&o.abreast, "abreast", 2, "how many worlds there are at once; of those with disks or servers of their own there is one")
 	f.BoolVar(&o.json, "json", false, "print the table as JSON, and nothing else on standard output")
 	f.Uint64Var(&o.seed, "seed", 0, "choose what goes wrong; 0 takes a new one")
 	f.StringVar(&o.only, "only", "", "do only faults whose name matches this regular expression")
+	f.StringVar(&o.mutant, "mutant", "", "have syncd make a mistake of internal/mutant, to see that it is noticed")
 	f.BoolVar(&o.verbose, "verbose", false, "show the daemons' logs on standard error")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -87,6 +92,9 @@ func parse(args []string) (o options, err error) {
 	}
 	if o.faults < 0 {
 		o.faults = o.perPoint
+	}
+	if o.commands < 0 {
+		o.commands = o.perPoint
 	}
 	if o.seed == 0 {
 		o.seed = 1 + rand.Uint64N(1_000_000)
@@ -105,7 +113,7 @@ func (o options) main(ctx context.Context) (err error) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "%7.1fs  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
 	}
-	binary, err := build(ctx, dir)
+	binary, err := build(ctx, dir, o.mutant != "")
 	if err != nil {
 		return err
 	}
@@ -135,7 +143,7 @@ func workFolder() (string, error) {
 func (o options) command(r *row) string {
 	count := "--faults"
 	switch {
-	case r.kill:
+	case r.kill: // also of those that commands pass
 		count = "--per-point"
 	case r.fault == powerCut:
 		count = "--power-cuts"
@@ -162,7 +170,7 @@ func verdict(rows []*row) error {
 
 // batch is how many faults a world sees: then everything has to arrive, so that what is lost is known near to the fault, and a new world takes
 // its place, which is small and fast again.
-const batch = 100
+const batch = 150
 
 // part is rows that are done in worlds of one sort.
 type part struct {
@@ -258,7 +266,7 @@ func (o options) part(ctx context.Context, p part, dir, binary, shared string, r
 			folder := filepath.Join(dir, fmt.Sprint(i))
 			err := os.Mkdir(folder, 0o711)
 			if err == nil {
-				err = s.within(ctx, folder, binary, place{engine: o.engine, shared: shared}, p.disk, seed, o.log())
+				err = s.within(ctx, folder, binary, place{engine: o.engine, shared: shared, mutant: o.mutant}, p.disk, seed, o.log())
 				err = errors.Join(err, os.RemoveAll(folder))
 			}
 			if err != nil {
@@ -317,7 +325,10 @@ func (o options) common(rnd *rand.Rand) []*row {
 	left := o.kills
 	for _, r := range at {
 		r.planned = o.perPoint
-		left -= o.perPoint
+		if r.point.When == crash.ByCommand {
+			r.planned = o.commands
+		}
+		left -= r.planned
 	}
 	anywhen.planned = o.perPoint
 	left -= o.perPoint

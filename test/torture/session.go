@@ -20,9 +20,9 @@ type row struct {
 	kill bool
 	// apart says that a world with servers of its own is needed, because they are stopped.
 	apart bool
-	// point is where the daemon kills itself; nil for another fault.
+	// point is where the daemon, or a command, kills itself; nil for another fault.
 	point *crash.Point
-	// inject does the fault to a running daemon. It returns how long it took from the end of the fault to the next confirmed write; 0
+	// inject, nil where the daemon kills itself, does the fault to a running daemon. It returns how long it took from the end of the fault to the next confirmed write; 0
 	// where the daemon is dead, and the next one shows it.
 	inject func(ctx context.Context, s *session) (time.Duration, error)
 
@@ -88,7 +88,7 @@ func (s *session) cycle(ctx context.Context, r *row) error {
 	if s.w.daemon != nil {
 		s.w.daemon.kill() // after a fault that it survived
 	}
-	if r.point == nil {
+	if r.inject != nil {
 		if err := s.revive(ctx, ""); err != nil {
 			return err
 		}
@@ -206,6 +206,9 @@ func (s *session) passing(p *crash.Point) string {
 	n := 1
 	if p.When == crash.AtWork {
 		n += s.rnd.IntN(often(p.Name))
+	}
+	if strings.HasSuffix(p.Name, "."+crash.InFlight) && p.When == crash.ByCommand {
+		return fmt.Sprintf("%s:%dus", p.Name, 1+s.rnd.IntN(1000)) // it has not much more to do
 	}
 	if strings.HasSuffix(p.Name, "."+crash.InFlight) {
 		return fmt.Sprintf("%s:%d:%dus", p.Name, n, 1+s.rnd.IntN(5000))

@@ -16,7 +16,7 @@ import (
 type shop struct {
 	server
 	streams map[string]*stream
-	names   []string
+	names   []string // of the streams, once for each share of the changes
 	// failing has each request of a listing fail.
 	failing bool
 }
@@ -51,15 +51,17 @@ func newShop(seed uint64) (*shop, error) {
 	return s, s.open(seed, mux)
 }
 
-// offer adds a stream whose records refer to those of another one; "" for none.
-func (s *shop) offer(name, prefix, refers string, l *ledger) {
+// offer adds a stream whose records refer to those of another one; "" for none. Its share of all changes is that of so many parts.
+func (s *shop) offer(name, prefix, refers string, share int, l *ledger) {
 	s.streams[name] = &stream{ledger: l, prefix: prefix, refers: refers}
-	s.names = append(s.names, name)
+	for range share {
+		s.names = append(s.names, name)
+	}
 }
 
 // offerEvents adds a stream of events in groups.
 func (s *shop) offerEvents(name, prefix string, groups int, l *ledger) {
-	s.offer(name, prefix, "", l)
+	s.offer(name, prefix, "", 2, l)
 	s.streams[name].groups = groups
 }
 

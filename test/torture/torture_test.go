@@ -15,22 +15,23 @@ import (
 
 var (
 	killsPerPoint = flag.Int("per-point", 3, "how often the daemon is killed at each point")
+	ofCommands    = flag.Int("commands", 1, "how often a command is killed at each point")
 	otherFaults   = flag.Int("faults", 1, "how often each other fault happens")
 )
 
 // TestKilledDaemonLosesAndDoublesNothing prints its seed: the same seed has the same things go wrong, as far as the moment of a kill lets
 // them. Every point must be reached, or nothing is proven.
 func TestKilledDaemonLosesAndDoublesNothing(t *testing.T) {
-	binary, err := build(t.Context(), t.TempDir())
+	binary, err := build(t.Context(), t.TempDir(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			o := options{engine: engine, abreast: 2, perPoint: *killsPerPoint, faults: *otherFaults, seed: 1 + rand.Uint64N(1_000_000)}
+			o := options{engine: engine, abreast: 2, perPoint: *killsPerPoint, commands: *ofCommands, faults: *otherFaults, seed: 1 + rand.Uint64N(1_000_000)}
 			if testing.Short() {
-				o.kills, o.perPoint, o.faults = 20, 0, 0
+				o.kills, o.perPoint, o.commands, o.faults = 20, 0, 0, 0
 			}
 			t.Logf("seed %d", o.seed)
 			rows, err := o.run(t.Context(), passable(t), binary, t.Logf)
@@ -211,7 +212,7 @@ func TestWhatGoesWrongIsBookedToTheFaultOfThatTime(t *testing.T) {
 
 func TestKillsAreSpreadAsAskedFor(t *testing.T) {
 	for _, c := range []struct{ kills, perPoint, want int }{{20, 0, 20}, {0, 2, 0}, {1000, 2, 1000}} {
-		o := options{engine: "sqlite", kills: c.kills, perPoint: c.perPoint}
+		o := options{engine: "sqlite", kills: c.kills, perPoint: c.perPoint, commands: c.perPoint}
 		got, points := 0, 0
 		for _, r := range o.common(rand.New(rand.NewPCG(1, 1))) {
 			got += r.planned

@@ -45,7 +45,7 @@ func newWarehouse(ctx context.Context, seed uint64, d *database, stock, prices *
 // in doubt is in the outbox or not, and read from there in the end.
 func (w *warehouse) trade(ctx context.Context, c *pgx.Conn, n int) error {
 	for range n {
-		if len(w.revs) == 0 || w.rnd.Float64() < 0.3 {
+		if len(w.revs) == 0 || w.rnd.Float64() < 0.5 {
 			w.revs = append(w.revs, 0)
 		}
 		i := w.rnd.IntN(len(w.revs))

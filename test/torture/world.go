@@ -23,7 +23,7 @@ import (
 //go:embed torture.yaml
 var configuration string
 
-// place is where a world has its databases.
+// place is where a world has its databases, and what its daemons are.
 type place struct {
 	engine string // of the journal: sqlite or postgres
 	// dir is the folder for the journal's file or for its server's data; "" for the world's own.
@@ -31,6 +31,8 @@ type place struct {
 	// shared is the connection string of a server on which other worlds have databases too; "" where the world needs servers of its own, to
 	// stop them.
 	shared string
+	// mutant is a mistake that the daemons make; "" for none.
+	mutant string
 }
 
 // world is everything around the daemon that is killed: sources that change all the time, targets that keep a ledger, and the journal.
@@ -83,11 +85,11 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	if w.shop, err = newShop(seed); err != nil {
 		return w, err
 	}
-	w.shop.offer("customers", "C-", "", customers)
-	w.shop.offer("orders", "O-", "customers", orders)
-	w.shop.offer("stock", "S-", "", stock)
-	w.shop.offer("payments", "Y-", "", payments)
-	w.shop.offer("notices", "N-", "", notices)
+	w.shop.offer("customers", "C-", "", 2, customers)
+	w.shop.offer("orders", "O-", "customers", 2, orders)
+	w.shop.offer("stock", "S-", "", 2, stock)
+	w.shop.offer("payments", "Y-", "", 2, payments)
+	w.shop.offer("notices", "N-", "", 1, notices) // a command ends each doubt
 	w.shop.offerEvents("movements", "M-", groups, movements)
 	if w.erp, err = newERP(seed + 1); err != nil {
 		return w, err
@@ -134,7 +136,7 @@ func (w *world) configure() error {
 }
 
 func (w *world) env() []string {
-	env := append(os.Environ(), "TORTURE_WAREHOUSE="+w.warehouse.dsn, "TORTURE_LEASE="+w.lease.String())
+	env := append(os.Environ(), "TORTURE_WAREHOUSE="+w.warehouse.dsn, "TORTURE_LEASE="+w.lease.String(), "MUTANT_ALIVE="+w.place.mutant)
 	if w.journal != nil {
 		env = append(env, "TORTURE_JOURNAL="+w.journal.dsn)
 	}
@@ -163,8 +165,12 @@ func (w *world) close() error {
 	return errors.Join(errs...)
 }
 
-// changes is how many there are in a second in the shop; in the warehouse there are as many as in one of its streams.
-const changes = 20
+const (
+	// changes is how many there are in a second in the shop.
+	changes = 20
+	// events is how many there are in a second in the warehouse, whose outbox is read without an overlap: what was skipped there is lost.
+	events = 10
+)
 
 // trade begins to change things, and a bad day.
 func (w *world) trade(ctx context.Context) {
@@ -189,7 +195,7 @@ func (w *world) trade(ctx context.Context) {
 	const share = changes * int(each/time.Millisecond) / 1000
 	every(func() { w.shop.trade(share) })
 	w.trading.Go(func() {
-		tick := time.NewTicker(250 * time.Millisecond)
+		tick := time.NewTicker(time.Second / events)
 		defer tick.Stop()
 		var c *pgx.Conn
 		for {
@@ -288,13 +294,13 @@ func (w *world) findings(ctx context.Context, quiet bool) (out []finding, err er
 
 const (
 	// stuck is how long nothing may get better before what has not arrived counts as lost.
-	stuck = 30 * time.Second
+	stuck = time.Minute
 	// longest is how long it may take altogether for everything to arrive.
-	longest = 4 * time.Minute
+	longest = 10 * time.Minute
 	// watched is how long it is looked on after all is well: longer than the ERP works on a write.
 	watched = workTime + 500*time.Millisecond
 	// ask is how often syncd is asked, which costs a process.
-	ask = 500 * time.Millisecond
+	ask = time.Second
 )
 
 // quiesce ends all changes, has the daemon finish, and returns what is wrong then.
@@ -326,10 +332,15 @@ func (w *world) quiesce(ctx context.Context, say func(string, ...any)) ([]findin
 		}
 		// What is held waits for a word of somebody who has looked, when nothing can be at work any more.
 		if (missing == 0 || time.Since(begun) > 2*workTime+ask) && time.Since(asked) > ask {
-			if open, err = w.open(ctx); err != nil {
+			resolved := false
+			if open, resolved, err = w.open(ctx); err != nil {
 				return nil, err
 			}
 			asked = time.Now()
+			if resolved {
+				at = asked // it took its time, and is not over with that
+				continue
+			}
 		}
 		if missing == 0 {
 			missing = open
@@ -359,39 +370,29 @@ func (w *world) quiesce(ctx context.Context, say func(string, ...any)) ([]findin
 	}
 }
 
-// resolve says of each held job what the ERP shows: whether the create in doubt was done. An update through a link can be sent again whatever
-// became of it.
-func (w *world) resolve(ctx context.Context) error {
-	js, err := w.list(ctx, "--state", "held")
+// link is what the journal knows as the ERP's id of a job's record; "" for nothing.
+func (w *world) link(ctx context.Context, j job) (string, error) {
+	out, err := w.syncd(ctx, nil, "jobs", "show", "--json", j.Flow+"/"+j.Key)
 	if err != nil {
-		return err
+		return "", err
 	}
-	for _, j := range js {
-		out, err := w.syncd(ctx, nil, "jobs", "show", "--json", j.Flow+"/"+j.Key)
-		if err != nil {
-			return err
-		}
-		var known struct{ Link string }
-		if err := json.Unmarshal(out, &known); err != nil {
-			return fmt.Errorf("syncd jobs show: %w: %s", err, out)
-		}
-		word := []string{"--resend"}
-		if x := w.erp.holds(j.Flow, j.Key); x != nil && known.Link == "" {
-			word = []string{"--applied", "--link", strconv.FormatInt(x.id, 10)}
-		}
-		args := append([]string{"resolve", j.Flow + "/" + j.Key, "--reason", "seen in the ledger"}, word...)
-		if _, err := w.syncd(ctx, []int{1}, args...); err != nil { // 1: something came of it meanwhile
-			return err
-		}
+	var known struct{ Link string }
+	if err := json.Unmarshal(out, &known); err != nil {
+		return "", fmt.Errorf("syncd jobs show: %w: %s", err, out)
 	}
-	return nil
+	return known.Link, nil
+}
+
+// command is a command beside the daemon.
+func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, w.binary, append(args, "--config", w.config)...)
+	cmd.Dir, cmd.Env = w.dir, w.env()
+	return cmd
 }
 
 // syncd runs a command beside the daemon, and returns what it prints. It may end with any of the given exit codes.
 func (w *world) syncd(ctx context.Context, codes []int, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, w.binary, append(args, "--config", w.config)...)
-	cmd.Dir, cmd.Env = w.dir, w.env()
-	out, err := cmd.Output()
+	out, err := w.command(ctx, args...).Output()
 	var ee *exec.ExitError
 	if errors.As(err, &ee) && slices.Contains(codes, ee.ExitCode()) {
 		return out, nil
@@ -445,22 +446,22 @@ func (w *world) explain(ctx context.Context) string {
 	return b.String() + "the end of the log:\n" + w.daemon.tail()
 }
 
-// open is how many jobs are not done, as syncd status says.
-func (w *world) open(ctx context.Context) (int, error) {
+// open is how many jobs are not done, as syncd status says. It resolves those that are held.
+func (w *world) open(ctx context.Context) (n int, resolved bool, err error) {
 	out, err := w.syncd(ctx, []int{1}, "status", "--json")
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var s struct {
 		Totals struct{ Open, Dead, Held, Unresolved int }
 	}
 	if err := json.Unmarshal(out, &s); err != nil {
-		return 0, fmt.Errorf("syncd status: %w: %s", err, out)
+		return 0, false, fmt.Errorf("syncd status: %w: %s", err, out)
 	}
 	if s.Totals.Held > 0 {
 		if err := w.resolve(ctx); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	return s.Totals.Open + s.Totals.Dead + s.Totals.Unresolved, nil
+	return s.Totals.Open + s.Totals.Dead + s.Totals.Unresolved, s.Totals.Held > 0, nil
 }
