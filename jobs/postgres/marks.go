@@ -34,6 +34,9 @@ const (
 	lookAgain = 500 * time.Millisecond
 	// lookShare bounds what such searches cost: each is followed by a pause this many times as long.
 	lookShare = 20
+	// lookMost bounds that pause: a search that was slow because the machine was busy, or because it waited for a
+	// lock, must not hide for minutes what a command has made due.
+	lookMost = 30 * time.Second
 )
 
 func newMarks() *marks { return &marks{lanes: map[jobs.LaneID]*mark{}} }
@@ -83,7 +86,7 @@ func (m *marks) found(lane jobs.LaneID, s search, there bool, at time.Time) {
 
 func (c *mark) looked(s search) {
 	if s.whole {
-		c.look = time.Now().Add(max(lookAgain, lookShare*time.Since(s.start)))
+		c.look = time.Now().Add(min(max(lookAgain, lookShare*time.Since(s.start)), lookMost))
 	}
 }
 

@@ -236,3 +236,17 @@ func TestRowsWhoseClosingWasUndoneAreFoundAtOnce(t *testing.T) {
 		t.Errorf("%v is due, want A and B", got)
 	}
 }
+
+func TestASearchThatWasSlowHidesWhatOthersWroteForHalfAMinuteAtMost(t *testing.T) {
+	lane := jobs.LaneID{Client: "erp"}
+	m := newMarks()
+	s := m.begin(lane)
+	if !s.whole {
+		t.Fatal("the first search goes by a mark")
+	}
+	s.start = s.start.Add(-time.Hour)
+	m.end(lane, s, time.Now())
+	if pause := time.Until(m.of(lane).look); pause > lookMost || pause < lookAgain {
+		t.Errorf("the next search without the mark is %s later", pause)
+	}
+}
