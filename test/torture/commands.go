@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,6 +13,9 @@ import (
 
 	"syncd/internal/crash"
 )
+
+// inVain are the exit codes of a command that found nothing to do, or a journal that others wrote for too long.
+var inVain = []int{1, 4}
 
 // halfDone gives a command beside the daemon, which kills itself at a point, and then gives it again, as a person would.
 func halfDone(p *crash.Point) func(context.Context, *session) (time.Duration, error) {
@@ -25,8 +29,8 @@ func halfDone(p *crash.Point) func(context.Context, *session) (time.Duration, er
 			if err != nil {
 				return 0, err
 			}
-			// 1: it was done before it died, and there is nothing more to do.
-			if _, err := s.w.syncd(ctx, []int{1}, args...); err != nil {
+			// It was done before it died, and there is nothing more to do.
+			if _, err := s.w.syncd(ctx, inVain, args...); err != nil {
 				return 0, err
 			}
 			if died {
@@ -91,8 +95,8 @@ func (w *world) resolve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// 1: something came of it meanwhile.
-		if _, err := w.syncd(ctx, []int{1}, append([]string{"resolve", j.Flow + "/" + j.Key, "--reason", "seen in the ledger"}, word...)...); err != nil {
+		// Something came of it meanwhile, or it comes to it the next time.
+		if _, err := w.syncd(ctx, inVain, append([]string{"resolve", j.Flow + "/" + j.Key, "--reason", "seen in the ledger"}, word...)...); err != nil {
 			return err
 		}
 	}
@@ -123,7 +127,7 @@ func (w *world) dies(ctx context.Context, point string, args []string) (bool, er
 		if ok && s.Signaled() && s.Signal() == syscall.SIGKILL {
 			return true, nil
 		}
-		if ee.ExitCode() == 1 {
+		if slices.Contains(inVain, ee.ExitCode()) {
 			return false, nil
 		}
 	}
