@@ -71,6 +71,7 @@ func flowIn(s jobs.FlowState) jobs.FlowState {
 	s.MovedAt, s.ReadAt, s.Failing.Since = moment(s.MovedAt), moment(s.ReadAt), moment(s.Failing.Since)
 	s.Failing.Code, s.Failing.Message = stored.Message(s.Failing.Code), stored.Message(s.Failing.Message)
 	s.Suspended, s.Full = standingIn(s.Suspended), standingIn(s.Full)
+	s.Restored.At, s.Restored.AsOf, s.Restored.Caught = moment(s.Restored.At), moment(s.Restored.AsOf), moment(s.Restored.Caught)
 	return flowOut(s)
 }
 
