@@ -120,6 +120,9 @@ func (d *db) table(ctx context.Context, name tableName, fresh bool) (*table, err
 	var t *table
 	err := d.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
 		t, err = loadTable(ctx, tx, name)
+		if _, missing := err.(missingTable); err != nil && !missing {
+			err = &failure{working, err} // it tells nothing of the table
+		}
 		return err
 	})
 	if _, missing := err.(missingTable); err != nil && !missing {

@@ -253,6 +253,36 @@ func TestDeadlockIsTransient(t *testing.T) {
 	b.confirmed(<-done)
 }
 
+func TestSessionThatIsLostWhileTheCatalogIsReadTellsNothingOfTheTable(t *testing.T) {
+	t.Parallel()
+	b := newBase(t, "CREATE TABLE o (n text PRIMARY KEY, q int)")
+	e := b.entity(func(e *Entity) { e.Table, e.Key = "o", []string{"n"} })
+	tx, err := b.sql.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE pg_constraint IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan []connectors.Outcome, 1)
+	go func() { done <- e.Upsert(t.Context(), []connectors.Write{write("A", `{"q":1}`, 1)}) }()
+	for ended := false; !ended; {
+		select {
+		case got := <-done:
+			if got[0].Class != connectors.Transient || got[0].Code != "sqlstate_57P01" {
+				t.Errorf("got %s", brief(got...))
+			}
+			ended = true
+		default:
+			// Each try: it may read the catalog once more.
+			b.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'syncd erp' AND datname = current_database() AND wait_event_type = 'Lock'")
+		}
+	}
+	_ = tx.Rollback(t.Context())
+	b.confirmed(e.Upsert(t.Context(), []connectors.Write{write("A", `{"q":1}`, 1)}))
+}
+
 func TestLostSessionLeavesNothingHalfWritten(t *testing.T) {
 	t.Parallel()
 	b := newBase(t, `CREATE TABLE o (n text PRIMARY KEY, q int); CREATE TABLE l (o text REFERENCES o (n), no int, PRIMARY KEY (o, no));
