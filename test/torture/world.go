@@ -331,7 +331,7 @@ func (w *world) quiesce(ctx context.Context, say func(string, ...any)) ([]findin
 			}
 		}
 		// What is held waits for a word of somebody who has looked, when nothing can be at work any more.
-		if (missing == 0 || time.Since(begun) > 2*workTime+ask) && time.Since(asked) > ask {
+		if (missing == 0 || time.Since(begun) > 4*workTime) && time.Since(asked) > ask {
 			resolved := false
 			if open, resolved, err = w.open(ctx); err != nil {
 				return nil, err
