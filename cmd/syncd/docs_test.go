@@ -26,6 +26,7 @@ func printed() map[string]reflect.Type {
 		"replay":        reflect.TypeFor[actedJSON](),
 		"runs":          reflect.TypeFor[runsJSON](),
 		"remap":         reflect.TypeFor[errandJSON](),
+		"erase":         reflect.TypeFor[eraseJSON](),
 		"journal copy":  reflect.TypeFor[copyJSON](),
 		"restored":      reflect.TypeFor[restoredJSON](),
 		"source-reset":  reflect.TypeFor[resetJSON](),

@@ -27,7 +27,7 @@ func TestEachPointIsNamedOnceAndSaysWhatItIs(t *testing.T) {
 // unnamed are verbs of the journal that no run of some minutes passes, or whose loss the ledgers of test/torture could not tell from what
 // was asked for.
 var unnamed = []string{"PageGivenUp", "RecoverOwn", "PostponeRequest", "DropRequest", "Probe", "Leave", "Part", "Release", "Secret",
-	"BeginRestore", "Mark", "Moved", "SameFile", "CancelCopy",
+	"BeginRestore", "Mark", "Moved", "SameFile", "CancelCopy", "Erase",
 	"AfterHold", "AfterSuspension", "Bury", "Discard", "DiscardStep", "ProbeNow", "ResumeExpiry", "StopRun"}
 
 func TestEachVerbThatCommitsHasItsPoints(t *testing.T) {

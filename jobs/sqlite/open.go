@@ -28,6 +28,8 @@ type Options struct {
 	Exclusive bool
 	// ReadOnly refuses Update.
 	ReadOnly bool
+	// Overwrite has what is removed overwritten with zeros; see also Scrub.
+	Overwrite bool
 	// MinFree is how many bytes of the disk are to stay free, for LowDisk; 0 for 5 % of it
 	// or 512 MiB, whichever is less.
 	MinFree int64
@@ -312,6 +314,12 @@ func (e *Engine) prepare(ctx context.Context) (*conn, error) {
 	c, err := e.dial(ctx, e.o.ReadOnly)
 	if err != nil {
 		return nil, err
+	}
+	if e.o.Overwrite {
+		// https://www.sqlite.org/pragma.html#pragma_secure_delete
+		if on, err := c.one(ctx, "PRAGMA secure_delete = ON"); err != nil || on != int64(1) {
+			return nil, errors.Join(fmt.Errorf("have what is removed overwritten: SQLite says %v", on), err, c.close())
+		}
 	}
 	if err := e.adopt(ctx, c); err != nil {
 		return nil, errors.Join(err, c.close())
