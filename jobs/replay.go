@@ -155,9 +155,11 @@ func ask(row *Row, f *Flow, k RequestKind, now time.Time) Request {
 	return Request{Client: f.SourceClient, Flow: row.Flow, SourceID: row.SourceID, Kind: k, Key: row.Key, At: now, DueAt: now}
 }
 
-// reopen makes a dead row due as if it were new, but for what is in doubt.
+// reopen makes a dead row due as if it were new, but for what is in doubt. Its client
+// may have been split anew since it was due last, which moves ready rows alone.
 func (r *Row) reopen(f *Flow, now time.Time) {
 	r.rejoin()
+	r.Shard = ShardOf(r.EntityKey(), f.Shards)
 	r.State, r.Reason, r.DueAt = Ready, ReasonNone, now
 	r.Tries, r.FirstTryAt, r.Streak = 0, time.Time{}, 0
 	r.Misses, r.MissCode = 0, ""
