@@ -153,7 +153,9 @@ func held(t *testing.T, e jobs.Engine) map[string]any {
 			rs[i].ID = 0
 		}
 		// Those of one moment are asked in any order.
-		put("requests", by(func(r jobs.Request) string { return fmt.Sprint(r.At.UnixMicro(), r.Client, r.Flow, r.SourceID, r.Kind, r.Key) })(rs), err)
+		put("requests", by(func(r jobs.Request) string {
+			return fmt.Sprint(r.At.UnixMicro(), r.Client, r.Flow, r.SourceID, r.Kind, r.Key)
+		})(rs), err)
 		clients, err := tx.Clients(ctx)
 		put("clients", by(func(c jobs.ClientState) string { return c.Client })(clients), err)
 		claims, err := tx.Claims(ctx, "")
