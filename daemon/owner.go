@@ -471,7 +471,7 @@ func (d *Daemon) later(r *run, h *jobs.Hold, err error) {
 func (d *Daemon) split(ctx context.Context, r *run, h *jobs.Hold) error {
 	want := max(r.plan.Clients[h.Client].Shards, 1)
 	if h.Shard == 0 {
-		return d.journal.Reshard(ctx, h.Client, want)
+		return d.journal.Reshard(ctx, h.Client, want, r.plan.targets(h.Client))
 	}
 	has, err := d.journal.Sharded(ctx, h.Client)
 	if err == nil && has != want {

@@ -46,6 +46,11 @@ func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, repeats map[s
 		return d.putOff(ctx, r, time.Hour)
 	}
 	defer repeats[f.Name].hold()()
+	fs, err := d.journal.Cursor(ctx, f.Name)
+	if err != nil {
+		d.log.Warn("reading the cursor failed", "flow", r.Flow, "error", err)
+		return false
+	}
 	ev, observed, err := d.present(ctx, c, f, r)
 	var e *connectors.Error
 	switch {
@@ -72,7 +77,7 @@ func (d *Daemon) serve(ctx context.Context, c *client, plan *Plan, repeats map[s
 	// it is not written again.
 	it.Refresh = r.Kind == jobs.Refresh || r.Key != ""
 	items := []jobs.Item{it}
-	sum, err := d.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Items: items, Requests: []int64{r.ID}})
+	sum, err := d.journal.Admit(ctx, jobs.Admission{Flow: &f.Flow, Epoch: fs.Epoch, Items: items, Requests: []int64{r.ID}})
 	if err != nil {
 		d.log.Warn("admitting a record that was asked for failed", "flow", r.Flow, "key", r.Key, "error", err)
 		return d.putOff(ctx, r, time.Minute)

@@ -157,8 +157,8 @@ func (t *tenure) close() {
 // heed takes over a pause that somebody else stored for the client: another of its
 // lanes, or a person.
 func (t *tenure) heed(ctx context.Context, s jobs.ClientState, me string) {
-	split := t.client.plan.Shards > 1 // then this daemon may run several lanes of the client
-	if s.Owner == me && !split || !s.SeenAt.After(t.heeded) {
+	split := t.client.plan.Shards > 1                        // then this daemon may run several lanes of the client
+	if s.Owner == me && !split || s.SeenAt.Equal(t.heeded) { // not by which is later: a clock may go back
 		return
 	}
 	t.heeded = s.SeenAt

@@ -73,14 +73,19 @@ type Admission struct {
 	// Begin, with Move, says that the mapping of the page after Next begins as soon as
 	// this one is admitted, and counts that as BeginPage does: one commit for both.
 	Begin bool
-	// Epoch is FlowState.Epoch as it was when From was read; with Part and Move it must
-	// still be so.
+	// Epoch is FlowState.Epoch as it was before Items were read; with Part, Move and
+	// Requests it must still be so.
 	Epoch int64
 	Items []Item
 	// End says that the source had no more behind Next; only with Move.
 	End bool
 	// Requests are answered by these items and are removed with them.
 	Requests []int64
+}
+
+// read reports whether the items were read from the source after the epoch was.
+func (ad *Admission) read() bool {
+	return ad.Move || ad.Part || len(ad.Requests) > 0 && !mutant.On("answer-of-before")
 }
 
 // Admitted counts what became of the pairs of an admission.
@@ -118,8 +123,11 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		if err != nil {
 			return err
 		}
-		if (ad.Move || ad.Part) && (!cursorsEqual(fs.Cursor, ad.From) || fs.Epoch != ad.Epoch) {
+		if (ad.Move || ad.Part) && !cursorsEqual(fs.Cursor, ad.From) || ad.read() && fs.Epoch != ad.Epoch {
 			return ErrCursorMoved
+		}
+		if err := j.asSplit(ctx, tx, ad.Flow); err != nil {
+			return err
 		}
 		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(), doubt: fs.Restored.doubt(j.Now()),
 			rows: map[string]*Row{}, sources: map[string]*SourceRecord{}, puts: map[string]bool{},

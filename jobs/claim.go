@@ -347,8 +347,18 @@ func (c *claiming) shareDoubt(js []*Job) error {
 // without leases settles all claims, its own too, which is right only while nothing
 // is under way.
 func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Flow) (int, error) {
+	lost, err := j.recoverUnder(ctx, lane, lane, flows)
+	if err == nil {
+		err = j.passOver(ctx, lane, flows)
+	}
+	return lost, wrap(err, "recover the claims of client %s", lane)
+}
+
+// recoverUnder settles under the lease of one lane the claims that were left behind in
+// another one, which nobody has, or in itself.
+func (j *Journal) recoverUnder(ctx context.Context, mine, lane LaneID, flows map[string]*Flow) (int, error) {
 	lost := 0
-	err := j.under(ctx, lane, func(tx Tx, owner string) error {
+	err := j.under(ctx, mine, func(tx Tx, owner string) error {
 		lost = 0
 		cs, err := tx.Claims(ctx, lane.Client)
 		if err != nil {
@@ -370,10 +380,7 @@ func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Fl
 		}
 		return nil
 	})
-	if err == nil {
-		err = j.passOver(ctx, lane, flows)
-	}
-	return lost, wrap(err, "recover the claims of client %s", lane)
+	return lost, err
 }
 
 // RecoverOwn takes back claims of this daemon whose commit was never confirmed,

@@ -3,6 +3,8 @@ package jobs
 import (
 	"bytes"
 	"time"
+
+	"syncd/internal/mutant"
 )
 
 // Decision is what a claim does about a ready row at a moment. It is made in one
@@ -105,7 +107,7 @@ func decide(row *Row, v view, now time.Time) (Decision, error) {
 
 // tooOldToSend reports whether a row is past its flow's max_age.
 func tooOldToSend(row *Row, f *Flow, now time.Time) bool {
-	return f.MaxAge > 0 && !row.Gone && row.Age(now) > f.MaxAge
+	return f.MaxAge > 0 && !mutant.On("too-old-sent") && !row.Gone && row.Age(now) > f.MaxAge
 }
 
 // overAge decides on a row that is too old to be sent.

@@ -48,23 +48,23 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	return nil
 }
 
-// take stores the order and the times of a newer reading. The version of a row
-// never falls, also when the key passes to another source record, because a
-// target that guards by version would refuse the new owner's state as stale.
+// take stores the order and the times of a newer reading. The order of a row's states
+// never falls back, also when the key passes to another source record that was read
+// earlier or has lower versions, because a target that guards by it would refuse the
+// new owner's state as stale.
 func (r *Row) take(stamp connectors.Stamp, it *Item) {
-	if r.Generation == 0 {
-		r.Desired.Version = stamp.Version // a new row's own is none to stay above: versions may be negative
+	read := stamp.Observed
+	if r.Generation > 0 && stamp.Epoch == r.Desired.Epoch { // a new row's own is none to stay above: versions may be negative
+		stamp.Version = max(stamp.Version, r.Desired.Version)
 	}
 	newer := stamp.Epoch > r.Desired.Epoch || stamp.Version > r.Desired.Version
-	v := stamp.Version
-	if stamp.Epoch == r.Desired.Epoch {
-		v = max(v, r.Desired.Version)
+	if r.Generation == 0 || stamp.Compare(r.Desired) > 0 || mutant.On("order-falls") {
+		r.Desired = stamp
 	}
-	r.Desired = connectors.Stamp{Epoch: max(stamp.Epoch, r.Desired.Epoch), Version: v, Observed: stamp.Observed}
 	r.ChangedAt = micro(it.ChangedAt)
 	// An old entry of a log does not become young by being read again.
 	if !it.Log || newer || r.ReadAt.IsZero() {
-		r.ReadAt = stamp.Observed
+		r.ReadAt = read
 	}
 }
 
@@ -100,7 +100,8 @@ func (a *admission) generation(row *Row, p Pair, hash []byte, refresh bool) {
 	row.Generation++
 	row.Hash, row.Body, row.Gone = hash, p.Body, false
 	row.Tries, row.FirstTryAt = 0, time.Time{}
-	if !refresh && !row.forgotten(a.doubt) && (!row.Unresolved() || mutant.On("skipped-in-doubt")) && row.Applied() && bytes.Equal(row.AppliedHash, hash) {
+	// What was written without an optional reference is not all that is wanted.
+	if !refresh && !row.forgotten(a.doubt) && (row.WaitEntity == "" || mutant.On("half-is-all")) && (!row.Unresolved() || mutant.On("skipped-in-doubt")) && row.Applied() && bytes.Equal(row.AppliedHash, hash) {
 		row.AppliedGeneration = row.Generation
 		row.close(ReasonNone)
 		return

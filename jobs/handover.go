@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 )
 
 // A record that changes its key in the target (on_rename: rename) has two rows:
@@ -69,7 +70,7 @@ func (b *settlement) handOver(old, heir *Row, s Settlement) error {
 	if fol.Confirms || o.Resolved {
 		heir.UnresolvedAt = time.Time{}
 	}
-	if fol.Doubts {
+	if fol.Doubts && !mutant.On("doubt-stays-behind") {
 		heir.UnresolvedAt = later(heir.UnresolvedAt, micro(s.SentAt))
 	}
 	switch {

@@ -44,6 +44,8 @@ type Hold struct {
 	until time.Time // with a monotonic reading; zero for no end
 	ended bool
 	lost  chan struct{}
+	// splits are into how many shards clients were seen to be split; see asSplit.
+	splits map[string]int
 }
 
 // Valid reports whether no other daemon can have the lane at this moment. A request

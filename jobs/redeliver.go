@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 )
 
 // redelivery are the settings of an errand that redelivers.
@@ -147,7 +148,7 @@ func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redeliver
 	v := &voiding{now: j.Now(), since: s.Since, f: f, void: map[EntityKey]bool{}}
 	var unlink []EntityKey
 	for _, l := range ls {
-		if !l.SeenAt.Before(s.Since) {
+		if !l.SeenAt.Before(s.Since) && !mutant.On("void-link-kept") {
 			v.void[l.EntityKey] = true
 			unlink = append(unlink, l.EntityKey)
 		}
@@ -171,6 +172,9 @@ func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redeliver
 		return err
 	}
 	if err := queueUp(ctx, tx, v.patches); err != nil {
+		return err
+	}
+	if err := place(ctx, tx, v.patches); err != nil {
 		return err
 	}
 	if err := tx.PatchRows(ctx, v.patches); err != nil {

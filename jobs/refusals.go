@@ -278,9 +278,15 @@ func (w *weighing) end(b *settlement) error {
 			if r == nil || r.Group != "" && w.flows[flow].OnDead == "skip" && !w.settled[id] {
 				continue // its group has gone on without it
 			}
-			if r.spare(fs.Suspended, b.now) {
-				b.patch(r)
+			if !r.spare(fs.Suspended, b.now) {
+				continue
 			}
+			spared := []Row{*r}
+			if err := place(b.ctx, b.tx, spared); err != nil {
+				return err
+			}
+			r.Shard = spared[0].Shard
+			b.patch(r)
 		}
 		w.rows[flow] = refusedRow{code: row.code} // they are ready, and are counted when they are refused again
 	}

@@ -101,6 +101,9 @@ func (j *Journal) replay(ctx context.Context, tx Tx, rows []Row, flows map[strin
 	if err := queueUp(ctx, tx, patches); err != nil {
 		return out, err
 	}
+	if err := place(ctx, tx, patches); err != nil {
+		return out, err
+	}
 	if err := tx.PatchRows(ctx, patches); err != nil {
 		return out, err
 	}

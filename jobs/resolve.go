@@ -133,6 +133,9 @@ func (r *resolving) resolve() error {
 		if err := queueUp(r.ctx, r.tx, rows); err != nil {
 			return err
 		}
+		if err := place(r.ctx, r.tx, rows); err != nil {
+			return err
+		}
 	}
 	if err := r.tx.PatchRows(r.ctx, rows); err != nil {
 		return err

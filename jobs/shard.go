@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+
+	"syncd/internal/mutant"
 )
 
 // MostShards bounds the shards of a client.
@@ -52,6 +54,28 @@ func sharded(ctx context.Context, tx Tx, client string) (int, error) {
 	return n, nil
 }
 
+// place gives rows that are due again to the shards that write them now: what is not
+// ready is left where it was when its client is split anew.
+func place(ctx context.Context, tx Tx, rows []Row) error {
+	split := map[string]int{}
+	for i := range rows {
+		r := &rows[i]
+		if r.State != Ready {
+			continue
+		}
+		n, known := split[r.Client]
+		if !known {
+			var err error
+			if n, err = sharded(ctx, tx, r.Client); err != nil {
+				return err
+			}
+			split[r.Client] = n
+		}
+		r.Shard = ShardOf(r.EntityKey(), n)
+	}
+	return nil
+}
+
 // reshardStep bounds the rows that one transaction moves to another shard.
 const reshardStep = 1000
 
@@ -70,8 +94,10 @@ func (e *ReshardError) Error() string {
 // Reshard splits the rows of a client into another number of shards, if it has
 // another one. This daemon must have the client's shard 0, run none of the client's
 // lanes, and nobody may have another of them or be configured otherwise: until that
-// is so it returns a *ReshardError.
-func (j *Journal) Reshard(ctx context.Context, client string, shards int) error {
+// is so it returns a *ReshardError. What was left under way in other shards is settled
+// first, as Recover does, because no shard is theirs afterwards. flows are those that
+// write to the client.
+func (j *Journal) Reshard(ctx context.Context, client string, shards int, flows map[string]*Flow) error {
 	shards = max(shards, 1)
 	has, err := j.Sharded(ctx, client)
 	if err != nil || has == shards {
@@ -83,6 +109,11 @@ func (j *Journal) Reshard(ctx context.Context, client string, shards int) error 
 	}
 	if why := j.keepsShards(&s, client, shards); why != "" {
 		return &ReshardError{client, has, shards, why}
+	}
+	for n := 1; n < has && !mutant.On("claims-outlive-shards"); n++ {
+		if _, err := j.recoverUnder(ctx, LaneID{Client: client}, LaneID{client, n}, flows); err != nil {
+			return wrap(err, "split client %s into %d shards", client, shards)
+		}
 	}
 	for n := reshardStep; n > 0; {
 		err := j.under(ctx, LaneID{Client: client}, func(tx Tx, _ string) (err error) {
@@ -96,6 +127,48 @@ func (j *Journal) Reshard(ctx context.Context, client string, shards int) error 
 		}
 	}
 	return nil
+}
+
+// asSplit refuses an admission into shards that are not those into which the client
+// is split: nobody would write the rows, or somebody beside the one who should. The
+// split is looked up once for a lease. While that is valid, nobody splits anew; one
+// that was stopped past it may meet another split.
+func (j *Journal) asSplit(ctx context.Context, tx Tx, f *Flow) error {
+	j.holds.mu.Lock()
+	joined, h := j.holds.joined, j.holds.of[LaneID{Client: f.SourceClient}]
+	j.holds.mu.Unlock()
+	want := max(f.Shards, 1)
+	if !joined || mutant.On("split-unseen") || h != nil && h.Valid() && h.splitSeen(f.Client) == want {
+		return nil
+	}
+	has, err := sharded(ctx, tx, f.Client)
+	if err != nil {
+		return err
+	}
+	if has != want {
+		return &ReshardError{f.Client, has, want, "a daemon that is configured so has its first lane"}
+	}
+	if h != nil {
+		h.seeSplit(f.Client, want)
+	}
+	return nil
+}
+
+// splitSeen is into how many shards a client was seen to be split under the lease; 0
+// for not seen.
+func (h *Hold) splitSeen(client string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.splits[client]
+}
+
+func (h *Hold) seeSplit(client string, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.splits == nil {
+		h.splits = map[string]int{}
+	}
+	h.splits[client] = n
 }
 
 // keepsShards says what a split of a client into so many shards waits for.

@@ -22,8 +22,20 @@ type stage struct {
 
 	// history stands for all that happened; only kept where two are to be compared.
 	history hash.Hash64
-	trace   func(string) // nil unless the history is to be seen
-	wrong   []string
+	// met counts what has come about; nil where nobody wants to know.
+	met map[string]int
+	// doomed is what is to be done as soon as nobody plays: only then a daemon can be ended.
+	doomed []func()
+	// moment counts the turns, of which many fall on one time.
+	moment int
+	// now is who plays.
+	now *actor
+	// calls counts the transactions of daemons. Where failAt is set, nothing goes wrong
+	// but that one, as failAs says.
+	calls, failAt int
+	failAs        fate
+	trace         func(string) // nil unless the history is to be seen
+	wrong         []string
 }
 
 // actor is one thread of a history.
@@ -42,6 +54,13 @@ func newStage(seed uint64, trace func(string)) *stage {
 
 // chance is true once in n times, and never when all is calm.
 func (st *stage) chance(n int) bool { return !st.calm && st.r.IntN(n) == 0 }
+
+// seen notes that something has come about.
+func (st *stage) seen(what string) {
+	if st.met != nil {
+		st.met[what]++
+	}
+}
 
 // upTo is a duration of at most d.
 func (st *stage) upTo(d time.Duration) time.Duration { return time.Duration(st.r.Int64N(int64(d))) + 1 }
@@ -93,6 +112,20 @@ type actorKey struct{}
 // actorOf is the actor on whose behalf something is done.
 func actorOf(ctx context.Context) *actor { return ctx.Value(actorKey{}).(*actor) }
 
+// actorOf is that of ctx, or who plays where ctx does not tell.
+func (st *stage) actorOf(ctx context.Context) *actor {
+	if a, ok := ctx.Value(actorKey{}).(*actor); ok {
+		return a
+	}
+	return st.now
+}
+
+// nobody is the context of those who look on, somebody that of who plays.
+func (st *stage) nobody() context.Context { return context.Background() }
+func (st *stage) somebody() context.Context {
+	return context.WithValue(context.Background(), actorKey{}, st.now)
+}
+
 // mayDie ends the actor's goroutine if its daemon has died. It runs no code of the
 // daemon any more but for what is deferred, which can reach nothing.
 func (a *actor) mayDie() {
@@ -120,8 +153,12 @@ func (a *actor) sleep(d time.Duration) {
 
 // turnOf has an actor go on until it lets go again.
 func (st *stage) turnOf(a *actor) {
+	before := st.now
+	st.now = a
+	st.moment++
 	a.turn <- struct{}{}
 	<-st.back
+	st.now = before
 }
 
 // pass lets time go by.
@@ -135,6 +172,10 @@ func (st *stage) pass(d time.Duration) {
 func (st *stage) play(most int, between func(), over func() bool) bool {
 	var ready []*actor
 	for range most {
+		for _, end := range st.doomed {
+			end()
+		}
+		st.doomed = st.doomed[:0]
 		between()
 		if over() {
 			return true

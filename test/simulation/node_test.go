@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"syncd/breaker"
 	"syncd/connectors"
 	"syncd/jobs"
 	"syncd/upsert"
@@ -22,12 +23,18 @@ type node struct {
 	journal *jobs.Journal
 	doers   map[string]*upsert.Strategy
 	dead    bool
+	// How it is configured.
+	shards, settings int
+	lanes            []jobs.LaneID
+	flows            map[string]*jobs.Flow
 	// frozen is until when the process is stopped.
 	frozen time.Time
 	// cut is until when it cannot reach the journal.
 	cut time.Time
-	// ready are the leases whose lanes were recovered.
-	ready map[jobs.LaneID]*jobs.Hold
+	// clients are those of lanes that were recovered.
+	clients map[jobs.LaneID]*client
+	// refused are lanes that cannot be run yet, with when they are tried again.
+	refused map[jobs.LaneID]time.Time
 	// giving are lanes to be given back as soon as nothing of them is under way.
 	giving map[jobs.LaneID]bool
 	// busy are the rows and records being written.
@@ -39,11 +46,12 @@ type node struct {
 
 // start begins a daemon.
 func (w *world) start(name string) *node {
-	n := &node{w: w, name: name, doers: map[string]*upsert.Strategy{}, ready: map[jobs.LaneID]*jobs.Hold{}, giving: map[jobs.LaneID]bool{},
-		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, under: map[jobs.LaneID]int{}}
+	n := &node{w: w, name: name, doers: map[string]*upsert.Strategy{}, clients: map[jobs.LaneID]*client{}, giving: map[jobs.LaneID]bool{},
+		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, under: map[jobs.LaneID]int{}, refused: map[jobs.LaneID]time.Time{},
+		shards: w.shards, settings: w.settings, lanes: lanes(w.shards), flows: w.configured(w.shards)}
 	n.journal = jobs.New(&wire{w, n}, jobs.Options{Owner: name, Rand: w.st.r.Float64})
-	for name, f := range w.flows {
-		s, err := upsert.New(f, w.reached(n, f), n.journal, n.journal.Now)
+	for name, f := range n.flows {
+		s, err := upsert.New(f, w.reached(n, w.flows[name]), n.journal, n.journal.Now)
 		if err != nil {
 			panic(err)
 		}
@@ -55,23 +63,34 @@ func (w *world) start(name string) *node {
 	for _, f := range w.sortedFlows() {
 		w.st.act(n, name+" poll "+f.Name, func(ctx context.Context, a *actor) { n.poll(ctx, a, f) })
 	}
-	for _, l := range w.lanes[1:] {
+	for _, l := range n.lanes[1:] {
 		w.st.act(n, name+" lane "+l.String(), func(ctx context.Context, a *actor) { n.lane(ctx, a, l) })
+	}
+	w.st.act(n, name+" requests", n.requests)
+	if w.errand == "redeliver" || w.errand == "remap" {
+		w.st.act(n, name+" errands", n.errands)
 	}
 	return n
 }
 
-// hold is the lease of a lane that may be used; nil for none.
-func (n *node) hold(l jobs.LaneID) *jobs.Hold {
-	if h := n.ready[l]; h != nil && h.Valid() {
-		return h
+// close ends what a daemon that has died had begun outside of its actors.
+func (n *node) close() {
+	for _, c := range n.clients {
+		c.gate.Close()
+	}
+}
+
+// client is that of a lane whose lease may be used; nil for none.
+func (n *node) client(l jobs.LaneID) *client {
+	if c := n.clients[l]; c != nil && c.hold.Valid() {
+		return c
 	}
 	return nil
 }
 
 // own joins the daemons and takes, renews and gives leases.
 func (n *node) own(ctx context.Context, a *actor) {
-	for n.journal.Join(ctx, n.w.lanes, terms) != nil {
+	for n.journal.Join(ctx, n.lanes, terms) != nil {
 		a.sleep(200 * time.Millisecond)
 	}
 	renewed := time.Now()
@@ -82,30 +101,31 @@ func (n *node) own(ctx context.Context, a *actor) {
 				renewed = time.Now()
 			}
 		}
+		at := a.st.moment
 		s, err := n.journal.Survey(ctx)
 		if err != nil {
 			continue
 		}
-		for _, l := range n.w.lanes {
+		n.heed(ctx, &s, at)
+		for _, l := range n.lanes {
 			if !slices.ContainsFunc(n.journal.Holds(), func(h *jobs.Hold) bool { return h.LaneID == l }) {
 				n.take(ctx, &s, l)
 			}
 		}
 		for _, h := range n.journal.Holds() {
-			if n.ready[h.LaneID] == h {
-				continue
-			}
-			if _, err := n.journal.Recover(ctx, h.LaneID, n.w.flows); err == nil {
-				n.ready[h.LaneID] = h
+			if c := n.clients[h.LaneID]; c == nil || c.hold != h {
+				n.ready(ctx, h)
 			}
 		}
 		if a.st.chance(60) {
-			n.giving[n.w.lanes[a.st.r.IntN(len(n.w.lanes))]] = true
+			n.giving[n.lanes[a.st.r.IntN(len(n.lanes))]] = true
+			a.st.seen("a lane is given back")
 		}
-		for _, l := range n.w.lanes {
-			if h := n.ready[l]; n.giving[l] && h != nil && n.under[l] == 0 {
-				delete(n.ready, l)
-				_ = n.journal.Release(ctx, h) // it lapses by itself
+		for _, l := range n.lanes {
+			if c := n.clients[l]; n.giving[l] && c != nil && n.under[l] == 0 {
+				delete(n.clients, l)
+				c.gate.Close()
+				_ = n.journal.Release(ctx, c.hold) // it lapses by itself
 				delete(n.giving, l)
 				a.sleep(a.st.upTo(2 * time.Second))
 			}
@@ -116,17 +136,62 @@ func (n *node) own(ctx context.Context, a *actor) {
 func (n *node) take(ctx context.Context, s *jobs.Survey, l jobs.LaneID) {
 	was, free := s.Free(l, n.journal.Me(), false)
 	// Nothing of an earlier tenure of this daemon may be under way.
-	if !free || n.under[l] > 0 || n.w.st.r.IntN(3) == 0 {
+	if !free || n.under[l] > 0 || n.w.st.r.IntN(3) == 0 || time.Now().Before(n.refused[l]) {
 		return
+	}
+	if was.Token != "" && !was.Lapsed {
+		n.w.st.seen("the lane of a daemon that is known to have ended is taken")
 	}
 	_, _ = n.journal.Take(ctx, was) // tried again
 }
 
+// ready makes a lane ready that was taken. One that cannot be run yet is given back.
+func (n *node) ready(ctx context.Context, h *jobs.Hold) {
+	if _, err := n.journal.Recover(ctx, h.LaneID, n.flows); err != nil {
+		return
+	}
+	if h.Client == erp {
+		if err := n.split(ctx, h); err != nil {
+			var re *jobs.ReshardError
+			if errors.As(err, &re) {
+				n.w.st.seen("a lane waits for another split")
+				n.refused[h.LaneID] = time.Now().Add(2 * time.Second)
+				_ = n.journal.Release(ctx, h) // it lapses by itself
+			}
+			return
+		}
+	}
+	c, err := n.open(ctx, h)
+	if err != nil {
+		return
+	}
+	if h.Client == erp && n.journal.ProbeNow(ctx, n.flows) != nil {
+		return
+	}
+	if old := n.clients[h.LaneID]; old != nil {
+		old.gate.Close()
+	}
+	n.clients[h.LaneID] = c
+}
+
+// split sees to it that the rows are split as this daemon is configured, as daemon does.
+func (n *node) split(ctx context.Context, h *jobs.Hold) error {
+	if h.Shard == 0 {
+		return n.journal.Reshard(ctx, h.Client, n.shards, n.flows)
+	}
+	has, err := n.journal.Sharded(ctx, h.Client)
+	if err == nil && has != n.shards {
+		err = &jobs.ReshardError{Client: h.Client, Has: has, Get: n.shards, Why: "the first lane of it is taken up"}
+	}
+	return err
+}
+
 // poll reads a flow's stream.
-func (n *node) poll(ctx context.Context, a *actor, f *jobs.Flow) {
+func (n *node) poll(ctx context.Context, a *actor, f *flow) {
 	for {
 		a.sleep(a.st.upTo(2 * time.Second))
-		if n.hold(n.w.lanes[0]) == nil {
+		c := n.client(n.lanes[0])
+		if c == nil || !c.isOpen() {
 			continue
 		}
 		fs, err := n.journal.Cursor(ctx, f.Name)
@@ -135,14 +200,98 @@ func (n *node) poll(ctx context.Context, a *actor, f *jobs.Flow) {
 		}
 		observed := n.journal.Now()
 		a.step("pulls ", f.Name)
-		items, next := n.w.source.pull(fs.Cursor, observed)
-		a.step("has pulled ", f.Name)
-		if len(items) == 0 {
+		if _, may := c.may(ctx, "pull", f.Name); !may || n.w.source.down {
 			continue
 		}
-		_, err = n.journal.Admit(onLane(ctx, n.w.lanes[0]), jobs.Admission{Flow: f, Move: true, From: fs.Cursor, Next: next, Items: items})
+		if a.st.chance(15) {
+			c.throttled(ctx, a, throttling(a.st))
+			continue
+		}
+		xs, next := n.w.source.pull(fs.Cursor, f.logged)
+		a.step("has pulled ", f.Name)
+		if string(next) == string(fs.Cursor) && len(xs) == 0 {
+			continue
+		}
+		items := make([]jobs.Item, len(xs))
+		for i, x := range xs {
+			items[i] = f.item(x, n.settings, observed)
+			if a.st.told() {
+				a.st.note(fmt.Sprintf("%s brings %s version %d as %s, gone %v", f.Name, x.id, x.version, f.key(x), x.gone))
+			}
+		}
+		_, err = n.journal.Admit(onLane(ctx, n.lanes[0]), jobs.Admission{Flow: n.flows[f.Name], Move: true, From: fs.Cursor, Next: next, Epoch: fs.Epoch, Items: items})
 		if err != nil && !errors.Is(err, jobs.ErrCursorMoved) {
 			a.sleep(a.st.upTo(time.Second))
+		}
+	}
+}
+
+func throttling(st *stage) connectors.Outcome {
+	o := connectors.Fail(connectors.Throttled, "http_429", "too many requests")
+	if st.r.IntN(2) == 0 {
+		o.RetryAfter = st.upTo(5 * time.Second)
+	}
+	return o
+}
+
+// requests answers wishes for the present state of records, as daemon does.
+func (n *node) requests(ctx context.Context, a *actor) {
+	for {
+		a.sleep(a.st.upTo(2 * time.Second))
+		c := n.client(n.lanes[0])
+		if c == nil || !c.isOpen() {
+			continue
+		}
+		rs, err := n.journal.Requests(ctx, shop, 50)
+		if err != nil {
+			continue
+		}
+		for _, r := range rs {
+			if !n.serve(ctx, a, c, r) {
+				break
+			}
+		}
+	}
+}
+
+func (n *node) serve(ctx context.Context, a *actor, c *client, r jobs.Request) bool {
+	f := n.w.flows[r.Flow]
+	if !f.CanRefresh {
+		_ = n.journal.DropRequest(ctx, r.ID) // it is asked for again
+		return true
+	}
+	fs, err := n.journal.Cursor(ctx, f.Name)
+	if err != nil {
+		return false
+	}
+	observed := n.journal.Now()
+	a.step("fetches ", r.SourceID)
+	if _, may := c.may(ctx, "fetch", r.SourceID); !may || n.w.source.down {
+		return false
+	}
+	it := jobs.Item{SourceID: r.SourceID, Gone: true, Log: f.logged, Observed: observed}
+	if x := n.w.source.newest[r.SourceID]; x != nil {
+		it = f.item(x, n.settings, observed)
+	}
+	a.st.seen("a record is read anew for " + string(r.Kind))
+	it.Refresh = r.Kind == jobs.Refresh || r.Key != ""
+	a.step("has fetched ", r.SourceID)
+	_, err = n.journal.Admit(onLane(ctx, n.lanes[0]), jobs.Admission{Flow: n.flows[f.Name], Epoch: fs.Epoch, Items: []jobs.Item{it}, Requests: []int64{r.ID}})
+	return err == nil
+}
+
+// errands goes on with what a person asked for that takes long.
+func (n *node) errands(ctx context.Context, a *actor) {
+	for {
+		a.sleep(a.st.upTo(time.Second))
+		rs, err := n.journal.Runs(ctx, true, 10)
+		if err != nil {
+			continue
+		}
+		for _, r := range rs {
+			if n.client(jobs.LaneID{Client: r.Client}) != nil {
+				_, _ = n.journal.StepRun(ctx, r.ID, n.flows) // tried again
+			}
 		}
 	}
 }
@@ -156,22 +305,30 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 	units := 0
 	for {
 		a.sleep(a.st.upTo(500 * time.Millisecond))
-		h := n.hold(l)
-		if h == nil || n.giving[l] || units >= mostUnits {
-			if h == nil {
+		c := n.client(l)
+		if c == nil || n.giving[l] || units >= mostUnits {
+			if c == nil {
 				unsure = nil // they are an earlier owner's
 			}
 			continue
 		}
+		if !c.isOpen() || c.breaker.State().State == breaker.Open {
+			continue
+		}
 		if len(unsure) > 0 {
-			if _, err := n.journal.RecoverOwn(ctx, l, n.w.flows, unsure...); err != nil {
+			if _, err := n.journal.RecoverOwn(ctx, l, n.flows, unsure...); err != nil {
 				continue
 			}
 			unsure = nil
 		}
+		limit := 4
+		if c.breaker.State().State != breaker.Closed {
+			limit = 1
+		}
 		n.under[l]++ // a lease is not given back between a claim and its units
-		got, err := n.journal.Claim(onLane(ctx, l), jobs.ClaimRequest{Client: l.Client, Shard: l.Shard, Limit: 4, Flows: n.w.flows, InFlight: len(n.rows),
-			Busy: func(id jobs.RowID, k jobs.EntityKey) bool { return n.rows[id] || n.records[k] }})
+		got, err := n.journal.Claim(onLane(ctx, l), jobs.ClaimRequest{Client: l.Client, Shard: l.Shard, Limit: limit, Flows: n.flows, InFlight: len(n.rows),
+			Busy:   func(id jobs.RowID, k jobs.EntityKey) bool { return n.rows[id] || n.records[k] },
+			Paused: c.gate.State(n.journal.Now()).Pause.Until})
 		if err != nil {
 			unsure = append(unsure, got.ID)
 		}
@@ -181,8 +338,8 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 			for _, jb := range u {
 				n.rows[jb.RowID], n.records[jb.EntityKey()] = true, true
 			}
-			n.w.st.act(n, fmt.Sprintf("%s unit %s/%s", n.name, u[0].Flow, u[0].Key), func(ctx context.Context, a *actor) {
-				n.write(context.WithValue(ctx, holdKey{}, h), a, l, u)
+			n.w.st.act(n, n.name+" unit "+u[0].Key, func(ctx context.Context, a *actor) {
+				n.write(context.WithValue(ctx, clientKey{}, c), a, l, u)
 				units--
 				n.under[l]--
 			})
@@ -191,7 +348,7 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 	}
 }
 
-type holdKey struct{}
+type clientKey struct{}
 
 // unitKey is for the jobs that are being written.
 type unitKey struct{}
@@ -221,22 +378,39 @@ func (n *node) units(js []*jobs.Job) (out [][]*jobs.Job) {
 
 // write applies a unit and stores its outcomes.
 func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job) {
-	h := ctx.Value(holdKey{}).(*jobs.Hold)
-	f := n.w.flows[u[0].Flow]
+	c := ctx.Value(clientKey{}).(*client)
+	f := n.flows[u[0].Flow]
 	ctx = context.WithValue(ctx, unitKey{}, u)
-	out := n.doers[f.Name].Apply(ctx, u)
-	now := n.journal.Now()
 	ss := make([]jobs.Settlement, len(u))
-	for i := range u {
-		ss[i] = jobs.Settlement{Job: u[i], Flow: f, Outcome: out[i], SentAt: now, Batch: len(u) > 1, Served: n.served}
-		if out[i].Class.Confirmed() {
+	var sent []*jobs.Job
+	var at []int
+	for i, jb := range u {
+		ss[i] = jobs.Settlement{Job: jb, Flow: f}
+		if o, ok := n.resolve(ctx, jb, &ss[i]); !ok {
+			ss[i].Outcome = o
+			continue
+		}
+		sent, at = append(sent, jb), append(at, i)
+	}
+	if len(sent) > 0 {
+		out := n.apply(ctx, c, f, sent)
+		for k, i := range at {
+			ss[i].Outcome, ss[i].Batch = out[k], len(sent) > 1
+		}
+	}
+	now := n.journal.Now()
+	for i := range ss {
+		ss[i].SentAt, ss[i].Served = now, n.served
+		o := ss[i].Outcome
+		if o.Class.Confirmed() {
 			n.served = now
 		}
 		if a.st.told() {
-			a.st.note(fmt.Sprintf("%s %s/%s attempt %d: %s %s", n.name, f.Name, u[i].Key, u[i].Number, out[i].Class, out[i].Code))
+			a.st.note(fmt.Sprintf("%s %s/%s attempt %d: %s %s", n.name, f.Name, u[i].Key, u[i].Number, o.Class, o.Code))
 		}
+		c.throttled(ctx, a, o)
 	}
-	for h.Valid() {
+	for c.hold.Valid() {
 		done, err := n.journal.Settle(onLane(ctx, l), l.Client, ss)
 		if err == nil {
 			for _, s := range done {
@@ -255,6 +429,28 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 	}
 }
 
+// apply has the strategy write jobs under the client's breaker, as daemon does.
+func (n *node) apply(ctx context.Context, c *client, f *jobs.Flow, js []*jobs.Job) []connectors.Outcome {
+	call, err := c.breaker.Allow()
+	if err != nil {
+		return slices.Repeat([]connectors.Outcome{connectors.Fail(connectors.Paused, "breaker", "%s", err)}, len(js))
+	}
+	out := n.doers[f.Name].Apply(ctx, js)
+	res := breaker.Result{Verdict: breaker.Ignore}
+	for i, o := range out {
+		switch verdict(o) {
+		case breaker.Success:
+			res = breaker.Result{Verdict: breaker.Success}
+		case breaker.Failure:
+			if res.Verdict != breaker.Success {
+				res.Verdict, res.Err, res.Records = breaker.Failure, o.Code, append(res.Records, js[i].Key)
+			}
+		}
+	}
+	call.Done(res)
+	return out
+}
+
 // wire is a daemon's way to the journal.
 type wire struct {
 	w *world
@@ -268,20 +464,26 @@ func (x *wire) Describe() string { return x.w.engine.Describe() }
 func (x *wire) Close() error     { return nil }
 
 func (x *wire) Update(ctx context.Context, fn func(jobs.Tx) error) error {
-	a := actorOf(ctx)
+	a := x.w.st.actorOf(ctx)
 	a.step("before a transaction")
 	st := a.st
 	unseen := fn
+	seen := &witness{w: x.w, n: x.n}
 	fn = func(tx jobs.Tx) error {
-		if err := unseen(&witness{tx, x.w}); err != nil {
+		seen.Tx = tx
+		if err := unseen(seen); err != nil {
 			return err
 		}
 		return x.w.stored(ctx, x.n, tx)
 	}
-	if time.Now().Before(x.n.cut) || st.chance(60) {
+	fate := st.fateOfCall()
+	if fate == lastBefore {
+		x.w.ends(x.n, a)
+	}
+	if time.Now().Before(x.n.cut) || fate == neverBegun {
 		return errAway
 	}
-	if st.chance(80) { // the server rolls back, and nobody hears of it
+	if fate == undone { // the server rolls back, and nobody hears of it
 		err := x.w.engine.Update(ctx, func(tx jobs.Tx) error {
 			if err := fn(tx); err != nil {
 				return err
@@ -294,19 +496,55 @@ func (x *wire) Update(ctx context.Context, fn func(jobs.Tx) error) error {
 		return err
 	}
 	err := x.w.engine.Update(ctx, fn)
+	seen.committed(err)
+	if fate == lastAfter {
+		x.w.ends(x.n, a)
+	}
 	a.step("after a transaction")
-	if err == nil && st.chance(80) {
+	if err == nil && fate == unheard {
 		return fmt.Errorf("%w: %w", jobs.ErrCommitUnknown, errAway)
 	}
 	return err
 }
 
 func (x *wire) View(ctx context.Context, fn func(jobs.Tx) error) error {
-	a := actorOf(ctx)
+	a := x.w.st.actorOf(ctx)
 	if time.Now().Before(x.n.cut) || a.st.chance(100) {
 		return errAway
 	}
-	return x.w.engine.View(ctx, func(tx jobs.Tx) error { return fn(&witness{tx, x.w}) })
+	return x.w.engine.View(ctx, func(tx jobs.Tx) error { return fn(&witness{Tx: tx, w: x.w, n: x.n}) })
 }
 
-var _ connectors.Entity = (*reach)(nil)
+// fate is what becomes of a transaction.
+type fate string
+
+const (
+	committed  fate = "committed"
+	neverBegun fate = "the journal is away"
+	undone     fate = "a commit is lost"
+	unheard    fate = "the answer to a commit is lost"
+	lastBefore fate = "the daemon dies before a commit"
+	lastAfter  fate = "the daemon dies after a commit"
+)
+
+// fateOfCall draws what becomes of the next transaction.
+func (st *stage) fateOfCall() fate {
+	st.calls++
+	f := committed
+	switch {
+	case st.failAt != 0:
+		if st.calls == st.failAt {
+			f = st.failAs
+		}
+	case st.chance(60):
+		f = neverBegun
+	case st.chance(80):
+		f = undone
+	case st.chance(80):
+		f = unheard
+	}
+	if f != committed {
+		st.seen(string(f))
+	}
+	return f
+}

@@ -14,12 +14,61 @@ import (
 	"syncd/jobs"
 )
 
-// witness sees what is stored in rows.
+// witness sees what is stored.
 type witness struct {
 	jobs.Tx
 	w *world
+	// n is the daemon that stores it; nil for a person.
+	n *node
+	// paused are the clients whose pauses the transaction stores.
+	paused []string
 }
 
+// committed notes what a transaction that has ended has stored.
+func (x *witness) committed(err error) {
+	if err != nil {
+		return
+	}
+	for _, c := range x.paused {
+		x.w.pauses[c] = x.w.st.moment
+	}
+	x.paused = nil
+}
+
+// PutPause notes that a pause is stored.
+func (x *witness) PutPause(ctx context.Context, is jobs.ClientState) error {
+	x.paused = append(x.paused, is.Client)
+	return x.Tx.PutPause(ctx, is)
+}
+
+// AddClaim looks at what is about to be sent: nothing that is too old.
+func (x *witness) AddClaim(ctx context.Context, c jobs.Claim) error {
+	ids := make([]jobs.RowID, len(c.Jobs))
+	for i := range c.Jobs {
+		ids[i] = c.Jobs[i].RowID
+	}
+	rows, err := x.Tx.Rows(ctx, ids, false)
+	if err != nil {
+		return err
+	}
+	now := x.w.engine.Now()
+	for i := range rows {
+		r, f := &rows[i], x.w.flows[rows[i].Flow]
+		if f.MaxAge > 0 && !r.Gone && r.Age(now) > f.MaxAge {
+			x.w.st.violation("I9: %s is sent at an age of %s", r.RowID, r.Age(now))
+		}
+		read := r.ReadAt
+		if r.Desired.Observed.After(read) {
+			read = r.Desired.Observed
+		}
+		if f.FreshWithin > 0 && !r.Gone && r.AppliedGeneration == 0 && !r.Unresolved() && now.Sub(read) > f.FreshWithin {
+			x.w.st.violation("I9: %s is created as it was read %s ago", r.RowID, now.Sub(read))
+		}
+	}
+	return x.Tx.AddClaim(ctx, c)
+}
+
+// PutRows implements jobs.Tx.
 func (x *witness) PutRows(ctx context.Context, rows []jobs.Row) error {
 	if err := x.see(ctx, rows); err != nil {
 		return err
@@ -27,6 +76,7 @@ func (x *witness) PutRows(ctx context.Context, rows []jobs.Row) error {
 	return x.Tx.PutRows(ctx, rows)
 }
 
+// PatchRows implements jobs.Tx.
 func (x *witness) PatchRows(ctx context.Context, rows []jobs.Row) error {
 	if err := x.see(ctx, rows); err != nil {
 		return err
@@ -95,14 +145,28 @@ func (x *witness) see(ctx context.Context, rows []jobs.Row) error {
 
 // holds looks whether a row is to become what the source was in that version.
 func (w *world) holds(is *jobs.Row) {
-	id := strings.TrimPrefix(is.Key, "K")
-	for _, it := range w.source.log {
-		switch {
-		case it.SourceID != id || it.Version != is.Desired.Version:
-		case it.Gone != is.Gone, !it.Gone && !bytes.Equal(jobs.HashBody(it.Pairs[0].Body), is.Hash):
-			w.st.violation("I3: %s is to be as in version %d, and has the content of another", is.RowID, it.Version)
+	f := w.flows[is.Flow]
+	if f.kind == renaming {
+		return // what stands under a key is of one record and then of another
+	}
+	for _, x := range w.source.past {
+		if f.key(x) != is.Key || x.version != is.Desired.Version || x.epoch != is.Desired.Epoch || f.kind == events {
+			continue
+		}
+		if x.gone != is.Gone || !x.gone && !f.hashed(x, is.Hash) {
+			w.st.violation("I3: %s is to be as in version %d, and has the content of another", is.RowID, x.version)
 		}
 	}
+}
+
+// hashed reports whether a hash is that of a state, as it is or was mapped.
+func (f *flow) hashed(x *state, hash []byte) bool {
+	for n := range f.w.settings + 1 {
+		if bytes.Equal(jobs.HashBody(f.body(x, n)), hash) {
+			return true
+		}
+	}
+	return false
 }
 
 // free are the outcomes that cost no attempt.
@@ -113,11 +177,12 @@ func (w *world) changed(ctx context.Context, was, is *jobs.Row) {
 	if is.Attempt < was.Attempt || is.Generation < was.Generation {
 		w.st.violation("I9: %s goes back from generation %d, attempt %d, to generation %d, attempt %d", is.RowID, was.Generation, was.Attempt, is.Generation, is.Attempt)
 	}
-	if d, old := is.Desired, was.Desired; d.Epoch < old.Epoch || d.Epoch == old.Epoch && d.Version < old.Version {
+	renames := w.flows[is.Flow].kind == renaming // a record brings its versions along
+	if d, old := is.Desired, was.Desired; !renames && (d.Epoch < old.Epoch || d.Epoch == old.Epoch && d.Version < old.Version) {
 		w.st.violation("I3: what %s should be goes back from version %d to %d", is.RowID, old.Version, d.Version)
 	}
 	_, own := ctx.Value(unitKey{}).([]*jobs.Job) // whoever has sent it knows what the answer was
-	if n, ok := w.wrote[is.RowID]; ok && !own && was.Attempt < n && is.Attempt >= n && !is.Unresolved() {
+	if n, ok := w.wrote[is.RowID]; ok && !own && !renames && was.Attempt < n && is.Attempt >= n && !is.Unresolved() {
 		w.st.violation("I4: nobody knows what became of attempt %d of %s, and the row is not in doubt", n, is.RowID)
 	}
 	if is.Tries > was.Tries && slices.Contains(free, is.LastClass) {
