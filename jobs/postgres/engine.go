@@ -46,11 +46,11 @@ func (e *Engine) run(ctx context.Context, write bool, fn func(tx jobs.Tx) error)
 	wait := firstWait
 	trust := write
 	for try := 1; ; try++ {
-		err := e.once(ctx, write, trust, fn)
+		there, err := e.once(ctx, write, trust, fn)
 		if err == nil {
 			return nil
 		}
-		if trust && sqlstate(err) == uniqueViolation && try < tries && ctx.Err() == nil {
+		if there && try < tries && ctx.Err() == nil {
 			trust = false // somebody else has made what was not there
 			continue
 		}
@@ -69,11 +69,11 @@ func (e *Engine) run(ctx context.Context, write bool, fn func(tx jobs.Tx) error)
 }
 
 // once runs fn in one transaction. With trust, what it does not find is taken not to be
-// there when it is stored; if it is, the transaction fails.
-func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx) error) error {
+// there when it is stored; if it is, the transaction fails, and there says so.
+func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx) error) (there bool, err error) {
 	c, release, err := e.acquire(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	committed := false
 	var ptx pgx.Tx
@@ -86,6 +86,7 @@ func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx
 			cancel()
 		}
 		if t != nil {
+			there = t.there
 			if !committed {
 				t.touched.undone()
 			}
@@ -104,7 +105,7 @@ func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx
 	}
 	if ptx, err = c.BeginTx(ctx, pgx.TxOptions{BeginQuery: e.begin(how)}); err != nil {
 		e.discard(c, err)
-		return err
+		return false, err
 	}
 	t = &tx{p: ptx, q: e.q, write: write, marks: e.marks, touched: newTouches()}
 	if trust {
@@ -125,10 +126,10 @@ func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx
 	}
 	if err != nil {
 		e.discard(c, err)
-		return err
+		return false, err
 	}
 	if !write {
-		return nil
+		return false, nil
 	}
 	if len(t.fences) > 0 {
 		err = e.commitLook(ctx, c, t)
@@ -137,10 +138,10 @@ func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx
 	}
 	if err != nil {
 		e.discard(c, err)
-		return err
+		return false, err
 	}
 	committed = true
-	return nil
+	return false, nil
 }
 
 // commitLook ends a transaction that wrote nothing and was to be made under leases.

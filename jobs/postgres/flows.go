@@ -153,7 +153,7 @@ func (t *tx) PutSources(ctx context.Context, flow string, rs []jobs.SourceRecord
 		fresh, rs = stored.Part(t.absent.sources, rs, sourceOf(flow))
 	}
 	if err := t.putSources(ctx, t.q.sourcesAdd, flow, fresh); err != nil {
-		return err
+		return t.mistaken(err)
 	}
 	return t.putSources(ctx, t.q.sourcesPut, flow, rs)
 }

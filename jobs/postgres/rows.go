@@ -144,7 +144,7 @@ func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 		fresh, rows = stored.Part(t.absent.rows, rows, rowID)
 	}
 	if err := t.putAll(ctx, fresh, true); err != nil {
-		return err
+		return t.mistaken(err)
 	}
 	return t.putAll(ctx, rows, false)
 }

@@ -22,6 +22,8 @@ type tx struct {
 	// find: they are inserted without a look whether they are there. nil when that went
 	// wrong before.
 	absent *absent
+	// there: what was taken not to be there is.
+	there bool
 	// write is false in a View.
 	write bool
 	// wrote is set once a statement was sent that writes.
@@ -174,6 +176,13 @@ func (t *tx) note(err error) error {
 // absent are ids that are not there.
 type absent struct {
 	rows, sources stored.Absent[jobs.RowID] // the id of a source record stands for the key
+}
+
+// mistaken notes of an error of storing what was looked for and not found whether it
+// is there by now.
+func (t *tx) mistaken(err error) error {
+	t.there = t.there || sqlstate(err) == uniqueViolation
+	return err
 }
 
 func newAbsent() *absent {
