@@ -76,7 +76,12 @@ func (l *lockFile) check(path string) error {
 	return fmt.Errorf("%w, or may be: the lock file %s was removed or replaced; leave it where it is while a daemon runs, and start the daemon again", jobs.ErrInUse, path)
 }
 
-func (l *lockFile) release() error { return l.f.Close() }
+// release unlocks before it closes: closing alone leaves the lock to a process that is
+// just being started and has not closed what it was born with.
+func (l *lockFile) release() error {
+	err := unix.Flock(int(l.f.Fd()), unix.LOCK_UN)
+	return errors.Join(err, l.f.Close())
+}
 
 // inode tells whether two names, or one at two times, are one file.
 type inode struct{ dev, ino uint64 }
