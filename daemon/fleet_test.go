@@ -34,6 +34,9 @@ type fleet struct {
 	plan   func() *Plan
 	terms  jobs.Terms
 
+	// stall, if there is one, is called before each change of the journal.
+	stall func(ctx context.Context, m *member)
+
 	// hang is how long a create hangs after its effect, in nanoseconds.
 	hang atomic.Int64
 
@@ -57,7 +60,8 @@ type member struct {
 // wire is a daemon's way to the journal and to the platforms; it can be cut.
 type wire struct {
 	jobs.Engine
-	cut atomic.Bool
+	cut   atomic.Bool
+	stall func(ctx context.Context)
 }
 
 var errCut = errors.New("the network is down")
@@ -66,6 +70,7 @@ func (w *wire) Update(ctx context.Context, fn func(jobs.Tx) error) error {
 	if w.cut.Load() {
 		return errCut
 	}
+	w.stall(ctx)
 	return w.Engine.Update(ctx, fn)
 }
 
@@ -158,6 +163,11 @@ func (f *fleet) start(name string) *member {
 	m := &member{fleet: f, name: name, link: &wire{Engine: f.engine}, reload: make(chan Reload), done: make(chan error, 1)}
 	m.daemon = New(jobs.New(m.link, jobs.Options{Owner: name}), Options{Grace: 20 * time.Second, Terms: f.terms,
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(f.Output(), &m.logged), &slog.HandlerOptions{Level: slog.LevelDebug})).With("daemon", name)})
+	m.link.stall = func(ctx context.Context) {
+		if f.stall != nil {
+			f.stall(ctx, m)
+		}
+	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(f.Context()))
 	m.stop = stop
 	go func() { m.done <- m.daemon.Run(ctx, m.own(f.plan()), m.reload) }()
@@ -286,6 +296,33 @@ func TestACrashedDaemonIsFollowedWithinLeaseAndASecond(t *testing.T) {
 		}
 		alive.end()
 		dead.end()
+	})
+}
+
+func TestAStartThatIsSlowerThanItsLeasesGoesOn(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		var mu sync.Mutex
+		var until time.Time
+		f.stall = func(ctx context.Context, m *member) {
+			mu.Lock()
+			if until.IsZero() && len(m.daemon.journal.Holds()) == 4 {
+				until = time.Now().Add(f.terms.For + time.Second)
+			}
+			wait := time.Until(until)
+			mu.Unlock()
+			if !jobs.IsUrgent(ctx) {
+				wait += time.Minute // the leases have been looked at again by then
+			}
+			sleep(ctx, wait)
+		}
+		key := f.order(1)
+		m := f.start("a")
+		f.pass(5 * time.Minute)
+		f.written(key)
+		if n := len(m.lanes()); n != 4 {
+			t.Errorf("it runs %d clients", n)
+		}
+		m.end()
 	})
 }
 

@@ -140,7 +140,9 @@ func (d *Daemon) start(ctx context.Context, plan *Plan) (*run, error) {
 		}
 	}
 	for _, h := range d.journal.Holds() {
-		if err := d.recover(ctx, r, h); err != nil {
+		if err := d.recover(ctx, r, h); errors.Is(err, jobs.ErrFenced) {
+			d.log.Warn("the lease of a client ended before it could be run; it is tried again", "client", h.LaneID.String())
+		} else if err != nil {
 			return nil, err
 		}
 	}
