@@ -47,6 +47,9 @@ var this = sync.OnceValue(func() ID {
 // Ended reports that p has ended for certain, as seen by the process me. It is
 // false whenever that cannot be known, as for a process of another machine.
 func (p ID) Ended(me ID) bool {
+	if p == me {
+		return false // it asks
+	}
 	if p.BootID == "" || p.BootID != me.BootID || p.PIDSpace == "" || p.PIDSpace != me.PIDSpace || p.PID <= 0 {
 		return false
 	}

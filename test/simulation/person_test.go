@@ -216,8 +216,7 @@ func (w *world) heard(client string) bool {
 
 // run begins a long errand and waits for its end.
 func (w *world) run(ctx context.Context, a *actor, r jobs.Run) {
-	r, _, err := w.beside.StartRun(ctx, r)
-	if err != nil {
+	if _, _, err := w.beside.StartRun(ctx, r); err != nil {
 		a.st.violation("starting an errand failed: %v", err)
 		return
 	}

@@ -225,9 +225,6 @@ func (w *world) sortedFlows() (out []*flow) {
 	return out
 }
 
-// refusal is what the target says while it refuses all records.
-const refusal = "http_422"
-
 // fault is what goes wrong with a call of the target.
 func (w *world) fault(f *flow, c faketarget.Call) faketarget.Fault {
 	if time.Now().Before(w.refusing) && c.Op != faketarget.Find {
@@ -333,20 +330,6 @@ func (w *world) land() {
 	for _, f := range w.flows {
 		f.e.Land()
 	}
-}
-
-// state is what is stored of a client's pause.
-func (w *world) state(client string) jobs.ClientState {
-	cs, err := w.beside.Clients(w.st.nobody())
-	if err != nil {
-		w.st.violation("the clients cannot be read: %v", err)
-	}
-	for _, c := range cs {
-		if c.Client == client {
-			return c
-		}
-	}
-	return jobs.ClientState{Client: client}
 }
 
 // held reports whether a client is paused for others than the lane whose breaker it is.
