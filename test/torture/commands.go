@@ -87,7 +87,10 @@ func (s *session) held(ctx context.Context) ([]string, error) {
 // resolve says of each held job what the ERP shows, when nothing is at work there any more.
 func (w *world) resolve(ctx context.Context) error {
 	js, err := w.list(ctx, "--state", "held")
-	if err != nil {
+	if err != nil || len(js) == 0 {
+		return err
+	}
+	if err := w.erp.attended(ctx); err != nil {
 		return err
 	}
 	for _, j := range js {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,6 +70,9 @@ const (
 // workTime is how long the ERP works on a write at most, also when its caller has gone: longer than a daemon takes to start, or a write that
 // was sent twice would always meet what the first one did. The settle_time in the configuration is longer by far.
 const workTime = time.Second
+
+// slowTime is from when on it does nothing any more about a write that it has begun to read.
+const slowTime = workTime + workTime/2
 
 func newERP(seed uint64) (*erp, error) {
 	e := &erp{kinds: map[string]*kind{}, byID: map[int64]*document{}, confirmed: func(time.Time) {}}
@@ -197,7 +201,7 @@ func (e *erp) write(w http.ResponseWriter, r *http.Request, do func(k *kind, bod
 	status, out := 0, any(nil)
 	e.mu.Lock()
 	// A machine that is too slow for what the ERP promises has it do nothing.
-	slow := time.Since(came) > workTime+workTime/2
+	slow := time.Since(came) >= slowTime
 	if m != hangBefore && m != failBefore && !slow {
 		status, out = do(k, body)
 	}
@@ -223,6 +227,32 @@ func (e *erp) write(w http.ResponseWriter, r *http.Request, do func(k *kind, bod
 		if status < 300 {
 			e.confirmed(came)
 		}
+	}
+}
+
+// attended returns when nothing can come any more of what was sent to the ERP before. On a machine that is too busy a request may lie unread
+// for longer than any settle_time, and a person who looks then sees nothing of it. What is asked later, twice, over connections of their own,
+// is answered after it was read; what was read is done within the time that write allows, or not at all.
+func (e *erp) attended(ctx context.Context) error {
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 2 {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url+"/nothing?ref=nothing", nil)
+		if err != nil {
+			return err
+		}
+		a, err := c.Do(r)
+		if err != nil {
+			return fmt.Errorf("look at the ERP: %w", err)
+		}
+		_ = a.Body.Close()
+	}
+	t := time.NewTimer(slowTime)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
