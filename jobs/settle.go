@@ -318,9 +318,10 @@ func (x *settling) settle() {
 		// found, and a crash or an outage does not leave hundreds to be written singly.
 		row.Solo = row.Solo || x.s.Batch && prior
 	}
-	if !fol.Confirms && o.Class != connectors.Waiting && !Interim(o) && !mutant.On("skipped-in-doubt") {
+	if !fol.Confirms && o.Class != connectors.Waiting && (!Interim(o) || row.WaitEntity != "") && !mutant.On("skipped-in-doubt") {
 		// The attempt may have done a part of its steps, so the target no longer
-		// holds for certain what it last confirmed.
+		// holds for certain what it last confirmed. Nor is that all that was wanted of
+		// it where an optional reference was left out, which is noted no longer.
 		row.AppliedHash = nil
 	}
 	row.LastClass, row.LastCode, row.LastMessage, row.LastAt = o.Class, o.Code, clip(o.Message), x.now
@@ -439,6 +440,9 @@ func (x *settling) confirm(newer bool) {
 		row.close(ReasonIgnored)
 	default:
 		row.State, row.Reason, row.DueAt = Ready, ReasonNone, x.now
+	}
+	if x.s.Reopen != (EntityKey{}) && row.WaitEntity == "" {
+		row.AppliedHash = nil // it was not all that was wanted
 	}
 }
 

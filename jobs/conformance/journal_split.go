@@ -182,4 +182,23 @@ var splitRules = []rule{
 		b.admit(b.ev("1", 3, "A", "x"))
 		b.want("A", jobs.Ready, jobs.ReasonNone)
 	}},
+	{"so it is if it changed while it was written, or a closed gate came in between", func(b *bench) {
+		left := jobs.EntityKey{Entity: "party", Key: "P"}
+		b.admit(b.ev("1", 1, "A", "x"), b.ev("2", 1, "B", "x"))
+		for _, jb := range b.claim() {
+			if jb.Key == "A" {
+				b.admit(b.ev("1", 2, "A", "y"))
+			}
+			b.settleWith(jobs.Settlement{Job: jb, Flow: b.flow, Outcome: connectors.Outcome{Class: connectors.Applied, Link: "7" + jb.Key}, SentAt: b.at, Reopen: left})
+		}
+		b.admit(b.ev("1", 3, "A", "x"))
+		b.want("A", jobs.Ready, jobs.ReasonNone)
+
+		b.admit(b.ev("2", 2, "B", "y"))
+		for _, jb := range b.claim() {
+			b.settleWith(jobs.Settlement{Job: jb, Flow: b.flow, Outcome: connectors.Outcome{Class: connectors.Throttled, RetryAfter: time.Minute}, SentAt: b.at})
+		}
+		b.admit(b.ev("2", 3, "B", "x"))
+		b.want("B", jobs.Ready, jobs.ReasonNone)
+	}},
 }
