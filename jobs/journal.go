@@ -126,11 +126,20 @@ func (j *Journal) Links(ctx context.Context, client string, keys []EntityKey) (m
 	return out, wrap(err, "read links of client %s", client)
 }
 
-// SavePause stores a client's pause; it makes Journal a ratelimit.Store.
+// SavePause stores a client's pause; it makes Journal a ratelimit.Store. A pause that a
+// person has made is shortened by nobody who runs the client: a gate that has not heard
+// of it yet leaves it.
 func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Pause) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		if err := j.fenceAny(ctx, tx, client); err != nil {
 			return err
+		}
+		was, err := clientState(ctx, tx, client)
+		if err != nil {
+			return err
+		}
+		if j.joined() && was.Owner != j.owner && was.Reason == ratelimit.ReasonOperator && was.PausedUntil.After(j.Now()) && was.PausedUntil.After(p.Until) {
+			return nil
 		}
 		return tx.PutPause(ctx, ClientState{Client: client, PausedUntil: micro(p.Until), Reason: p.Reason,
 			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: j.Now()})

@@ -384,6 +384,13 @@ func (j *Journal) fence(ctx context.Context, tx Tx, lane LaneID) (owner string, 
 	return h.Token, tx.Fence(ctx, Fence{lane, h.Token})
 }
 
+// joined reports whether this is the journal of a daemon, not that of a command.
+func (j *Journal) joined() bool {
+	j.holds.mu.Lock()
+	defer j.holds.mu.Unlock()
+	return j.holds.joined
+}
+
 // under runs fn in a transaction that writes under the lease of a lane. One that is
 // not this daemon's any more ends.
 func (j *Journal) under(ctx context.Context, lane LaneID, fn func(tx Tx, owner string) error) error {

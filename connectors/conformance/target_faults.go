@@ -117,8 +117,15 @@ func meetFault(w *writer, p primitive, f hostile.Fault) (key string, o connector
 	w.t.Helper()
 	for range 3 {
 		key, link := p.prepare(w)
-		sentWrites := w.recordWrites(f)
+		sentWrites, came := w.recordWrites(f)
 		o = p.do(w, w.t.Context(), key, link)
+		if isSlow(f) && o.Class == connectors.Unknown {
+			// An impatient client may have gone before a busy server has read its write.
+			select {
+			case <-came:
+			case <-time.After(lateAtMost):
+			}
+		}
 		w.model.Hostile.Calm()
 		if sent = sentWrites(); sent > 0 {
 			return key, o, sent
@@ -131,10 +138,14 @@ func meetFault(w *writer, p primitive, f hostile.Fault) (key string, o connector
 	return key, o, sent
 }
 
+// lateAtMost is how long a write that was sent is waited for.
+const lateAtMost = 5 * time.Second
+
 // recordWrites plans a fault for the next write, and returns a function that
-// tells how many writes there have been since.
-func (w *writer) recordWrites(f hostile.Fault) (sent func() int) {
+// tells how many writes there have been since, and what is closed by the first.
+func (w *writer) recordWrites(f hostile.Fault) (sent func() int, came <-chan struct{}) {
 	var mu sync.Mutex
+	first := make(chan struct{})
 	n := 0
 	seen := map[*http.Request]bool{}
 	isWrite := func(r *http.Request) bool {
@@ -145,7 +156,9 @@ func (w *writer) recordWrites(f hostile.Fault) (sent func() int) {
 			is = w.model.isWrite(r)
 			seen[r] = is
 			if is {
-				n++
+				if n++; n == 1 {
+					close(first)
+				}
 			}
 		}
 		return is
@@ -157,7 +170,7 @@ func (w *writer) recordWrites(f hostile.Fault) (sent func() int) {
 		mu.Lock()
 		defer mu.Unlock()
 		return n
-	}
+	}, first
 }
 
 // judgeWrite holds an outcome against the truth.

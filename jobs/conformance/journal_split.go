@@ -8,6 +8,7 @@ import (
 
 	"syncd/connectors"
 	"syncd/jobs"
+	"syncd/ratelimit"
 )
 
 // splitTerms are those of daemons that share a client.
@@ -181,6 +182,27 @@ var splitRules = []rule{
 		b.admit(b.ev("1", 2, "A", "y"))
 		b.admit(b.ev("1", 3, "A", "x"))
 		b.want("A", jobs.Ready, jobs.ReasonNone)
+	}},
+	{"a person's pause is shortened by no daemon, but by a person", func(b *bench) {
+		ctx := context.Background()
+		person := jobs.New(b.engine, jobs.Options{Owner: "a person"})
+		b.daemon("d", 1)
+		wish := func(j *jobs.Journal, p ratelimit.Pause, want string) {
+			b.Helper()
+			if err := j.SavePause(ctx, "erp", p); err != nil {
+				b.Fatal(err)
+			}
+			cs, err := b.journal.Clients(ctx)
+			if err != nil || len(cs) != 1 || cs[0].Reason != want {
+				b.Fatalf("paused by %+v (%v), want %q", cs, err, want)
+			}
+		}
+		throttled := ratelimit.Pause{Reason: ratelimit.ReasonThrottled, Until: b.at.Add(time.Minute)}
+		wish(person, ratelimit.Pause{Reason: ratelimit.ReasonOperator, Until: ratelimit.Forever()}, ratelimit.ReasonOperator)
+		wish(b.journal, throttled, ratelimit.ReasonOperator)
+		wish(b.journal, ratelimit.Pause{}, ratelimit.ReasonOperator)
+		wish(person, ratelimit.Pause{}, "")
+		wish(b.journal, throttled, ratelimit.ReasonThrottled)
 	}},
 	{"so it is if it changed while it was written, or a closed gate came in between", func(b *bench) {
 		left := jobs.EntityKey{Entity: "party", Key: "P"}
