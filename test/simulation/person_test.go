@@ -90,7 +90,11 @@ func (w *world) anErrand() string {
 	if w.st.r.IntN(2) == 0 {
 		return ""
 	}
-	return []string{"pause", "redeliver", "source-reset", "remap", "shards", "refused"}[w.st.r.IntN(6)]
+	kinds := []string{"pause", "source-reset", "remap", "shards", "refused"}
+	if *whole {
+		kinds = append(kinds, "redeliver")
+	}
+	return kinds[w.st.r.IntN(len(kinds))]
 }
 
 // operator does the errand.

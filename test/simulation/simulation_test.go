@@ -22,7 +22,7 @@ var (
 	seeds = flag.Int("seeds", 5000, "how many fresh seeds to play")
 	seed  = flag.Uint64("seed", 0, "play this seed alone, and show its history")
 	from  = flag.Uint64("from", 0, "play the seeds after this one instead of fresh ones")
-	whole = flag.Bool("whole", false, "play keys that change hands and references too, of which a few histories in ten thousand still break promises")
+	whole = flag.Bool("whole", false, "play keys that change hands, references, redelivery, and max_age of what is deleted too, of which a few histories in ten thousand still break promises")
 	most  = flag.Int64("failures", 5, "end after so many histories that broke promises")
 )
 
@@ -184,7 +184,7 @@ var reached = []string{"a breaker is open at the start of a lane", "a breaker op
 	"a client is paused by throttling", "a commit is lost", "a daemon cannot reach the journal", "a daemon dies", "a daemon is stopped",
 	"a dead letter is replayed", "a held job is resolved", "a lane is given back", "a lane waits for another split",
 	"a record is read anew for refresh", "a record is read anew for remap",
-	"an answer comes late", "an event comes late", "errand: pause", "errand: redeliver", "errand: refused",
+	"an answer comes late", "an event comes late", "errand: pause", "errand: refused",
 	"errand: remap", "errand: shards", "errand: source-reset", "events come again", "fresh_within", "max_age", "on_dead: hold", "on_dead: skip",
 	"target: fail_done", "target: fail_undone", "target: late", "target: lose_answer",
 	"target: lose_request", "target: no_link", "target: not_sent", "target: panic_after", "target: panic_before", "target: refuse",

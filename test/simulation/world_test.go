@@ -162,7 +162,7 @@ func (w *world) someFlows() {
 	default:
 		for range 1 + r.IntN(2) {
 			f := w.flow(one(), records)
-			if r.IntN(3) == 0 && w.errand == "" && !f.logged {
+			if r.IntN(3) == 0 && w.errand == "" && !f.logged && (*whole || f.OnDelete == "ignore") {
 				f.MaxAge, f.CanRefresh = 8*time.Second, true
 				w.st.seen("max_age")
 			}
