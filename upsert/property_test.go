@@ -140,18 +140,22 @@ func TestEveryHistoryHasOneEffect(t *testing.T) {
 	for s, want := range reached {
 		t.Run(string(s), func(t *testing.T) {
 			met := map[string]int{}
-			t.Run("histories", rapid.MakeCheck(func(t *rapid.T) {
-				l := drawLaw(t, s)
-				w, dropped := play(t, l)
-				check(t, l, w, dropped)
-				for k, n := range w.met {
-					met[k] += n
-				}
-			}))
-			for _, k := range want {
-				if met[k] == 0 {
-					t.Errorf("no history came to %q; it met %v", k, met)
-				}
+			missed := func() []string {
+				return slices.DeleteFunc(slices.Clone(want), func(k string) bool { return met[k] > 0 })
+			}
+			// The rarest comes up once in some hundred histories.
+			for rounds := 0; rounds < 10 && !t.Failed() && (rounds == 0 || len(missed()) > 0); rounds++ {
+				t.Run("histories", rapid.MakeCheck(func(t *rapid.T) {
+					l := drawLaw(t, s)
+					w, dropped := play(t, l)
+					check(t, l, w, dropped)
+					for k, n := range w.met {
+						met[k] += n
+					}
+				}))
+			}
+			if l := missed(); len(l) > 0 {
+				t.Errorf("no history came to %q; they met %v", l, met)
 			}
 		})
 	}
