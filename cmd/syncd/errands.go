@@ -293,6 +293,24 @@ func (a *app) redeliver(ctx context.Context, flow, since string, yes bool) error
 	return a.begin(ctx, e, out, jobs.NewRedelivery(e.flow, at, n.Rows), yes, true)
 }
 
+// workOff takes the steps of an errand until it has ended or a signal comes, and returns
+// how far it is.
+func workOff(ctx context.Context, j *jobs.Journal, run jobs.Run, flows map[string]*jobs.Flow) (jobs.Run, error) {
+	soft, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	for run.Open() && soft.Err() == nil {
+		st, err := j.StepRun(ctx, run.ID, flows)
+		if err != nil {
+			return run, exit(exitJournal, err)
+		}
+		if st.Run.ID == 0 {
+			break // somebody else has done the last step
+		}
+		run = st.Run
+	}
+	return run, nil
+}
+
 // begin begins an errand, and works it off if no client has to be called for it.
 func (a *app) begin(ctx context.Context, e *errand, out errandJSON, run jobs.Run, yes, here bool) error {
 	out.Confirmed = yes || !a.json && confirm(a.out, os.Stdin, "go on?")
@@ -312,17 +330,10 @@ func (a *app) begin(ctx context.Context, e *errand, out errandJSON, run jobs.Run
 		return exit(exitJournal, err)
 	}
 	out.Fresh = fresh
-	soft, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	for here && run.Open() && soft.Err() == nil {
-		st, err := e.j.StepRun(ctx, run.ID, e.all)
-		if err != nil {
-			return exit(exitJournal, err)
+	if here {
+		if run, err = workOff(ctx, e.j, run, e.all); err != nil {
+			return err
 		}
-		if st.Run.ID == 0 {
-			break // somebody else has done the last step
-		}
-		run = st.Run
 	}
 	living, err := e.living(ctx)
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -306,17 +304,8 @@ func (a *app) restored(ctx context.Context, at string, yes bool) error {
 		return exit(exitJournal, err)
 	}
 	out.Epoch = e.Number
-	soft, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	for run.Open() && soft.Err() == nil {
-		st, err := j.StepRun(ctx, run.ID, fs)
-		if err != nil {
-			return exit(exitJournal, err)
-		}
-		if st.Run.ID == 0 {
-			break // somebody else has done the last step
-		}
-		run = st.Run
+	if run, err = workOff(ctx, j, run, fs); err != nil {
+		return err
 	}
 	got := runOf(run)
 	out.Run = &got
