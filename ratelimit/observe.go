@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"syncd/internal/mutant"
 )
 
 // saveTimeout bounds how long an answer is held up by a slow store.
@@ -191,7 +193,8 @@ func (g *Gate) Restore(p Pause) {
 // Heed takes over what another gate of the same client stored at a moment: a pause
 // that lasts longer than this gate's, or the end of one that had begun by then. Where
 // this gate's pause lasts longer it is stored once more, since the other has put its
-// own in that place.
+// own in that place. A person's pause is no gate's own, and no store lets a gate put a
+// shorter one in its place: where the store holds another, that person has ended it.
 func (g *Gate) Heed(ctx context.Context, p Pause, at time.Time) error {
 	g.mu.Lock()
 	now := g.now()
@@ -199,6 +202,11 @@ func (g *Gate) Heed(ctx context.Context, p Pause, at time.Time) error {
 	over := p.Until.IsZero() || p.Reason == ReasonSuspended && ours.Reason == ReasonSuspended
 	var take bool
 	switch {
+	case active && ours.Reason == ReasonOperator && !mutant.On("pause-revived"):
+		take = true
+		if p.Reason == ReasonBreaker {
+			p = Pause{}
+		}
 	case p.Reason == ReasonBreaker: // it is about the other's calls alone
 	case !active:
 		take = p.Active(now)

@@ -208,19 +208,23 @@ func TestGatesOfOneClientHeedEachOther(t *testing.T) {
 		lasts  time.Duration // how long this gate is paused then; none for not
 		stored bool          // whether its own pause is stored once more
 	}{
-		"a pause is taken over":                   {ours: none, theirs: time.Minute, lasts: time.Minute},
-		"a longer one too":                        {ours: time.Minute, theirs: time.Hour, lasts: time.Hour},
-		"a shorter one shortens nothing":          {ours: time.Hour, theirs: time.Minute, lasts: time.Hour, stored: true},
-		"one that is over shortens nothing":       {ours: time.Hour, theirs: -time.Minute, lasts: time.Hour, stored: true},
-		"the same says nothing":                   {ours: time.Hour, theirs: time.Hour - time.Nanosecond, lasts: time.Hour},
-		"the end of a pause ends it":              {ours: time.Hour, theirs: none, lasts: none},
-		"the end of none is none":                 {ours: none, theirs: none, lasts: none},
-		"a breaker that opens is its own":         {ours: none, theirs: time.Minute, why: ReasonBreaker, lasts: none},
-		"it takes no pause's place":               {ours: time.Hour, theirs: 2 * time.Hour, why: ReasonBreaker, lasts: time.Hour, stored: true},
-		"nor does one that closes":                {ours: time.Hour, theirs: none, why: ReasonBreaker, lasts: time.Hour, stored: true},
-		"credentials that are tried end it":       {ours: time.Hour, reason: ReasonSuspended, theirs: 0, why: ReasonSuspended, lasts: none},
-		"they end no pause for another reason":    {ours: time.Hour, theirs: 0, why: ReasonSuspended, lasts: time.Hour, stored: true},
-		"refused credentials are for all of them": {ours: none, theirs: time.Hour, why: ReasonSuspended, lasts: time.Hour},
+		"a pause is taken over":                           {ours: none, theirs: time.Minute, lasts: time.Minute},
+		"a longer one too":                                {ours: time.Minute, theirs: time.Hour, lasts: time.Hour},
+		"a shorter one shortens nothing":                  {ours: time.Hour, theirs: time.Minute, lasts: time.Hour, stored: true},
+		"one that is over shortens nothing":               {ours: time.Hour, theirs: -time.Minute, lasts: time.Hour, stored: true},
+		"the same says nothing":                           {ours: time.Hour, theirs: time.Hour - time.Nanosecond, lasts: time.Hour},
+		"the end of a pause ends it":                      {ours: time.Hour, theirs: none, lasts: none},
+		"the end of none is none":                         {ours: none, theirs: none, lasts: none},
+		"a breaker that opens is its own":                 {ours: none, theirs: time.Minute, why: ReasonBreaker, lasts: none},
+		"it takes no pause's place":                       {ours: time.Hour, theirs: 2 * time.Hour, why: ReasonBreaker, lasts: time.Hour, stored: true},
+		"nor does one that closes":                        {ours: time.Hour, theirs: none, why: ReasonBreaker, lasts: time.Hour, stored: true},
+		"credentials that are tried end it":               {ours: time.Hour, reason: ReasonSuspended, theirs: 0, why: ReasonSuspended, lasts: none},
+		"they end no pause for another reason":            {ours: time.Hour, theirs: 0, why: ReasonSuspended, lasts: time.Hour, stored: true},
+		"a person's pause is over once another is stored": {ours: time.Hour, reason: ReasonOperator, theirs: time.Minute, lasts: time.Minute},
+		"a breaker's in its place says so too":            {ours: time.Hour, reason: ReasonOperator, theirs: time.Minute, why: ReasonBreaker, lasts: none},
+		"a person may shorten it":                         {ours: time.Hour, reason: ReasonOperator, theirs: time.Minute, why: ReasonOperator, lasts: time.Minute},
+		"and it stands while it is stored":                {ours: time.Hour, reason: ReasonOperator, theirs: time.Hour, why: ReasonOperator, lasts: time.Hour},
+		"refused credentials are for all of them":         {ours: none, theirs: time.Hour, why: ReasonSuspended, lasts: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -70,6 +70,8 @@ func All() []Mutant {
 			Package: simulation, Test: histories},
 		{Name: "pause-overlooked", What: "a client is called although it is paused", Breaks: []string{"I7"},
 			Package: simulation, Test: histories},
+		{Name: "pause-revived", What: "a lane of a split client stores a person's pause again after its end", Breaks: []string{"I2"},
+			Package: "ratelimit", Test: "TestGatesOfOneClientHeedEachOther", Says: "want a pause of 1m0s"},
 		{Name: "throttling-counts", What: "a call that the target throttled costs an attempt", Breaks: []string{"I8"},
 			Package: simulation, Test: histories},
 		{Name: "failures-alone-count", What: "an attempt is counted when it has failed, not when it was lost", Breaks: []string{"I6", "I9"},
