@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 	"syncd/ratelimit"
 )
 
@@ -98,16 +99,35 @@ func (j *Journal) PageGivenUp(ctx context.Context, flow, suspect string) error {
 	return wrap(err, "note the end of a page of flow %s", flow)
 }
 
-// PutLink stores what the target calls a record. It is committed when it returns.
-func (j *Journal) PutLink(ctx context.Context, client string, k EntityKey, link string) error {
+// PutLink stores what the target calls a job's record, while the job is being written.
+// It is committed when it returns. Whoever writes a job that another daemon has given
+// up for lost meanwhile is told so by an error, unless nothing has become of the row
+// since: the key may be another record's by then.
+func (j *Journal) PutLink(ctx context.Context, jb *Job, link string) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
-		if err := tx.PutLinks(ctx, client, []Link{{EntityKey: k, Link: link, SeenAt: j.Now()}}); err != nil {
+		rows, err := tx.Rows(ctx, []RowID{jb.RowID}, false)
+		if err != nil {
 			return err
 		}
-		_, err := tx.Wake(ctx, client, []EntityKey{k}, j.Now())
+		if (len(rows) == 0 || !rows[0].still(jb)) && !mutant.On("late-link") {
+			return fmt.Errorf("the write was given up for lost, and the key may be another record's by now")
+		}
+		k := jb.EntityKey()
+		if err := tx.PutLinks(ctx, jb.Client, []Link{{EntityKey: k, Link: link, SeenAt: j.Now()}}); err != nil {
+			return err
+		}
+		_, err = tx.Wake(ctx, jb.Client, []EntityKey{k}, j.Now())
 		return err
 	})
-	return wrap(err, "store the link of %s %s at client %s", k.Entity, k.Key, client)
+	return wrap(err, "store the link of %s", jb.RowID)
+}
+
+// still reports whether what stands under the row's key in the target is what the job
+// found or made there. Until the job is settled or given up for lost it is: whatever
+// has come to the row meanwhile waits for that.
+func (r *Row) still(jb *Job) bool {
+	_, moved := r.movedTo()
+	return r.Attempt < jb.Number || r.Attempt == jb.Number && r.Generation == jb.Generation && !moved
 }
 
 // Links returns the known links of records of a client.

@@ -152,7 +152,7 @@ func (a *attempt) putLink(ctx context.Context, link string) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linkTime)
 	defer cancel()
-	return a.journal.PutLink(ctx, a.flow.Client, a.j.EntityKey(), link)
+	return a.journal.PutLink(ctx, a.j, link)
 }
 
 // panicked tells the owner of the strategy of a panic and returns what may be shown of it.

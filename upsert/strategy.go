@@ -12,7 +12,7 @@ import (
 // Links commits what the target called a record, before anything more is done to it.
 type Links interface {
 	// PutLink has stored the link durably when it returns nil.
-	PutLink(ctx context.Context, client string, k jobs.EntityKey, link string) error
+	PutLink(ctx context.Context, j *jobs.Job, link string) error
 }
 
 // Pins commits what is sent under an idempotency key, before it is sent.

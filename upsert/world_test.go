@@ -88,12 +88,13 @@ func (w *world) tell(format string, args ...any) {
 func (w *world) String() string { return strings.Join(w.story, "\n") }
 
 // PutLink makes world the Links of its strategy.
-func (w *world) PutLink(ctx context.Context, client string, k jobs.EntityKey, link string) error {
+func (w *world) PutLink(ctx context.Context, j *jobs.Job, link string) error {
+	k := j.EntityKey()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if client != "erp" || k.Entity != "thing" {
-		return fmt.Errorf("link for %s of %s", k, client)
+	if j.Client != "erp" || k.Entity != "thing" {
+		return fmt.Errorf("link for %s of %s", k, j.Client)
 	}
 	if w.failLinks > 0 {
 		w.failLinks--

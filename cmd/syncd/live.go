@@ -339,6 +339,6 @@ type noJournal struct{}
 
 var errCheck = errors.New("a check stores nothing")
 
-func (noJournal) PutLink(context.Context, string, jobs.EntityKey, string) error { return errCheck }
-func (noJournal) PutPin(context.Context, string, jobs.Pin) error                { return errCheck }
-func (noJournal) Secret(context.Context) ([]byte, error)                        { return nil, errCheck }
+func (noJournal) PutLink(context.Context, *jobs.Job, string) error { return errCheck }
+func (noJournal) PutPin(context.Context, string, jobs.Pin) error   { return errCheck }
+func (noJournal) Secret(context.Context) ([]byte, error)           { return nil, errCheck }

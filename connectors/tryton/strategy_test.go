@@ -79,7 +79,7 @@ func (o *office) open(timeout time.Duration) connectors.Instance {
 }
 
 // PutLink keeps the link.
-func (o *office) PutLink(_ context.Context, _ string, _ jobs.EntityKey, link string) error {
+func (o *office) PutLink(_ context.Context, _ *jobs.Job, link string) error {
 	o.link = link
 	return nil
 }

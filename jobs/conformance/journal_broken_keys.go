@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"syncd/connectors"
@@ -104,6 +105,42 @@ var handedKeyRules = []rule{
 		next := b.one()
 		is(b, "key", next.Key, "B")
 		is(b, "in doubt", next.Unresolved(), true)
+	}},
+	{"an ended daemon that goes on gives a key that has changed hands no link", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		b.pass(time.Hour)
+		jb, was := b.one(), b.journal // it has found the record
+		b.restart()
+		b.recover()
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"), b.ev("2", 11, "A", "two"))
+		b.pass(time.Hour)
+		next := b.one()
+		is(b, "key", next.Key, "B")
+		b.settle(next, applied)
+		if err := was.PutLink(context.Background(), jb, `7`); err == nil || !strings.Contains(err.Error(), "given up for lost") {
+			b.Errorf("the link is stored: %v", err)
+		}
+		is(b, "link of A", b.one().Link, "")
+	}},
+	{"the link that an ended daemon brings is kept while nothing else has become of its job", func(b *bench) {
+		b.once() // nobody else could ever find it
+		b.admit(b.ev("1", 10, "A", "x"))
+		jb, was := b.one(), b.journal
+		b.restart()
+		b.recover()
+		b.want("A", jobs.Held, jobs.ReasonNone)
+		if err := was.PutLink(context.Background(), jb, `7`); err != nil {
+			b.Fatal(err)
+		}
+		is(b, "link", b.link("A"), `7`)
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "A", "y"))
+		if err := was.PutLink(context.Background(), jb, `8`); err == nil {
+			b.Error("the link is stored although something newer is wanted")
+		}
 	}},
 	{"a create that was never sent under the old key leaves the new key a plain one", func(b *bench) {
 		b.flow.OnRename = "rename"

@@ -160,9 +160,9 @@ var errandRules = []rule{
 			}
 		}
 		for _, k := range []jobs.EntityKey{{Entity: "order", Key: "elsewhere"}, {Entity: "other", Key: "x"}} {
-			if err := b.journal.PutLink(ctx, "erp", k, `1`); err != nil {
-				b.Fatal(err)
-			}
+			b.update(func(ctx context.Context, tx jobs.Tx) error {
+				return tx.PutLinks(ctx, "erp", []jobs.Link{{EntityKey: k, Link: `1`, SeenAt: b.at}})
+			})
 		}
 		id := b.begin(jobs.NewRedelivery(b.flow, b.at, n))
 		var done []int64
