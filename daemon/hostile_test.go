@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"syncd/connectors"
 	"syncd/jobs"
+	"syncd/ratelimit"
 )
 
 // death is what a mapping that ends the process does in a test.
@@ -177,6 +179,9 @@ func TestProofOfLifeIsToldInTheJournalsTime(t *testing.T) {
 type unsure struct {
 	soleEngine
 	armed atomic.Bool
+	// lasts is how long the journal takes no write after one.
+	lasts time.Duration
+	away  atomic.Int64 // until when, in Unix nanoseconds
 }
 
 type watchedTx struct {
@@ -190,6 +195,9 @@ func (t *watchedTx) AddClaim(ctx context.Context, c jobs.Claim) error {
 }
 
 func (e *unsure) Update(ctx context.Context, fn func(jobs.Tx) error) error {
+	if time.Now().UnixNano() < e.away.Load() {
+		return errors.New("the journal is away")
+	}
 	claimed := false
 	err := e.soleEngine.Update(ctx, func(tx jobs.Tx) error {
 		w := &watchedTx{Tx: tx}
@@ -198,6 +206,7 @@ func (e *unsure) Update(ctx context.Context, fn func(jobs.Tx) error) error {
 		return err
 	})
 	if err == nil && claimed && e.armed.CompareAndSwap(true, false) {
+		e.away.Store(time.Now().Add(e.lasts).UnixNano())
 		return jobs.ErrCommitUnknown
 	}
 	return err
@@ -229,6 +238,33 @@ func TestClaimOfUnknownOutcomeIsTakenBackAlthoughOthersAreUnderWay(t *testing.T)
 		d, _, err := w.journal.Get(context.Background(), jobs.RowID{Flow: "orders", Key: "K1"})
 		if err != nil || slices.ContainsFunc(d.Attempts, func(a jobs.Attempt) bool { return a.Class == connectors.Lost }) {
 			t.Errorf("a job of which nothing was sent counts as lost: %+v, %v", d.Attempts, err)
+		}
+	})
+}
+
+func TestClaimOfUnknownOutcomeIsTakenBackAlthoughTheClientIsPaused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		e := &unsure{soleEngine: w.engine, lasts: 10 * time.Second}
+		w.journal = jobs.New(e, jobs.Options{Owner: "first"})
+		w.start()
+		w.pass(2 * time.Second)
+		e.armed.Store(true)
+		w.shop.put("1", 1, `{"key":"K1"}`)
+		w.pass(2 * time.Second)
+		if e.armed.Load() {
+			t.Fatal("no claim was made unsure")
+		}
+		person := jobs.New(w.engine, jobs.Options{Owner: "a person"})
+		if err := person.SavePause(context.Background(), "erp", ratelimit.Pause{Until: ratelimit.Forever(), Reason: ratelimit.ReasonOperator, Since: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		o, err := w.journal.Overview(context.Background())
+		if err != nil || o.Running["erp"] != 0 {
+			t.Errorf("%d jobs are still claimed, %v", o.Running["erp"], err)
+		}
+		if n := len(w.orders.Effects()); n != 0 {
+			t.Errorf("%d effects although the client is paused", n)
 		}
 	})
 }

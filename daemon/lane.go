@@ -98,10 +98,15 @@ func (l *lane) run(soft, hard context.Context) {
 
 // turn is one look for due jobs; it returns false when soft has ended.
 func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
+	// It asks the journal alone: while the client is paused, too, what was never sent is
+	// not to look as if it were being written.
+	if !l.recover(soft) {
+		return l.rest(soft, time.Second)
+	}
 	if l.client.open(soft) != nil {
 		return false
 	}
-	if len(l.slots) == cap(l.slots) || !l.recover(soft) {
+	if len(l.slots) == cap(l.slots) {
 		return l.rest(soft, time.Second)
 	}
 	if !l.thin(soft) {

@@ -306,13 +306,10 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 	for {
 		a.sleep(a.st.upTo(500 * time.Millisecond))
 		c := n.client(l)
-		if c == nil || n.giving[l] || units >= mostUnits {
+		if c == nil || n.giving[l] {
 			if c == nil {
 				unsure = nil // they are an earlier owner's
 			}
-			continue
-		}
-		if !c.isOpen() || c.breaker.State().State == breaker.Open {
 			continue
 		}
 		if len(unsure) > 0 {
@@ -320,6 +317,9 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 				continue
 			}
 			unsure = nil
+		}
+		if units >= mostUnits || !c.isOpen() || c.breaker.State().State == breaker.Open {
+			continue
 		}
 		limit := 4
 		if c.breaker.State().State != breaker.Closed {
