@@ -148,24 +148,36 @@ func (j *Journal) Links(ctx context.Context, client string, keys []EntityKey) (m
 
 // SavePause stores a client's pause; it makes Journal a ratelimit.Store. A pause that a
 // person has made is shortened by nobody who runs the client: a gate that has not heard
-// of it yet leaves it.
+// of it yet leaves it. What is stored one after the other has different times, by which
+// others tell it apart.
 func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Pause) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		if err := j.fenceAny(ctx, tx, client); err != nil {
+			return err
+		}
+		// Whoever else stores one waits here, and sees this one then.
+		if err := tx.PutMeta(ctx, pausedBy(client), j.owner); err != nil {
 			return err
 		}
 		was, err := clientState(ctx, tx, client)
 		if err != nil {
 			return err
 		}
+		at := j.Now()
+		if ahead := was.SeenAt.Sub(at); ahead >= 0 && ahead < time.Second && !mutant.On("pauses-at-once") {
+			at = was.SeenAt.Add(time.Microsecond)
+		}
 		if j.joined() && was.Owner != j.owner && was.Reason == ratelimit.ReasonOperator && was.PausedUntil.After(j.Now()) && was.PausedUntil.After(p.Until) {
 			return nil
 		}
 		return tx.PutPause(ctx, ClientState{Client: client, PausedUntil: micro(p.Until), Reason: p.Reason,
-			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: j.Now()})
+			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: at})
 	})
 	return wrap(err, "store the pause of client %s", client)
 }
+
+// pausedBy names the fact that orders what is stored of a client's pause.
+func pausedBy(client string) string { return "paused_by/" + client }
 
 // Clients returns what is stored of all clients' gates.
 func (j *Journal) Clients(ctx context.Context) (cs []ClientState, err error) {

@@ -76,6 +76,8 @@ func All() []Mutant {
 			Package: "ratelimit", Test: "TestGatesOfOneClientHeedEachOther", Says: "want a pause of 1m0s"},
 		{Name: "throttling-counts", What: "a call that the target throttled costs an attempt", Breaks: []string{"I8"},
 			Package: simulation, Test: histories},
+		{Name: "pauses-at-once", What: "a pause that is stored at the moment of another is taken for that one", Breaks: []string{"I7"},
+			Package: "jobs/memory", Test: rules + "pauses_that_are_stored_at_one_moment_are_told_apart", Says: "is taken for one from before"},
 		{Name: "failures-alone-count", What: "an attempt is counted when it has failed, not when it was lost", Breaks: []string{"I6", "I9"},
 			Package: simulation, Test: histories},
 		{Name: "never-given-up", What: "a job is tried for ever", Breaks: []string{"I9"},

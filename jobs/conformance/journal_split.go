@@ -204,6 +204,19 @@ var splitRules = []rule{
 		wish(person, ratelimit.Pause{}, "")
 		wish(b.journal, throttled, ratelimit.ReasonThrottled)
 	}},
+	{"pauses that are stored at one moment are told apart", func(b *bench) {
+		seen := map[time.Time]bool{}
+		for range 3 {
+			if err := b.journal.SavePause(context.Background(), "erp", ratelimit.Pause{Reason: ratelimit.ReasonThrottled, Until: b.at.Add(time.Minute)}); err != nil {
+				b.Fatal(err)
+			}
+			cs, err := b.journal.Clients(context.Background())
+			if err != nil || len(cs) != 1 || seen[cs[0].SeenAt] {
+				b.Fatalf("the pause is taken for one from before: %+v, %v", cs, err)
+			}
+			seen[cs[0].SeenAt] = true
+		}
+	}},
 	{"so it is if it changed while it was written, or a closed gate came in between", func(b *bench) {
 		left := jobs.EntityKey{Entity: "party", Key: "P"}
 		b.admit(b.ev("1", 1, "A", "x"), b.ev("2", 1, "B", "x"))
