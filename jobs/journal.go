@@ -102,7 +102,7 @@ func (j *Journal) PageGivenUp(ctx context.Context, flow, suspect string) error {
 // PutLink stores what the target calls a job's record, while the job is being written.
 // It is committed when it returns. Whoever writes a job that another daemon has given
 // up for lost meanwhile is told so by an error, unless nothing has become of the row
-// since: the key may be another record's by then.
+// since: the key may be another record's by then, or the target restored from a backup.
 func (j *Journal) PutLink(ctx context.Context, jb *Job, link string) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
 		rows, err := tx.Rows(ctx, []RowID{jb.RowID}, false)
@@ -127,7 +127,7 @@ func (j *Journal) PutLink(ctx context.Context, jb *Job, link string) error {
 // has come to the row meanwhile waits for that.
 func (r *Row) still(jb *Job) bool {
 	_, moved := r.movedTo()
-	return r.Attempt < jb.Number || r.Attempt == jb.Number && r.Generation == jb.Generation && !moved
+	return r.Attempt < jb.Number || r.Attempt == jb.Number && r.Generation == jb.Generation && r.KeyEpoch == jb.KeyEpoch && !moved
 }
 
 // Links returns the known links of records of a client.

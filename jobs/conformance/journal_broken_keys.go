@@ -142,6 +142,18 @@ var handedKeyRules = []rule{
 			b.Error("the link is stored although something newer is wanted")
 		}
 	}},
+	{"an ended daemon that goes on gives a record of a target that was restored meanwhile no link", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		since := b.at
+		jb, was := b.one(), b.journal
+		b.restart()
+		b.recover()
+		b.pass(time.Second)
+		b.redeliver(since)
+		if err := was.PutLink(context.Background(), jb, `7`); err == nil {
+			b.Error("the link is stored, and may be another record's by now")
+		}
+	}},
 	{"a create that was never sent under the old key leaves the new key a plain one", func(b *bench) {
 		b.flow.OnRename = "rename"
 		b.admit(b.ev("1", 10, "A", "x"))
