@@ -42,6 +42,20 @@ var ageRules = []rule{
 		b.pass(50 * time.Minute)
 		b.one()
 	}},
+	{"a job whose record is read again while its source is asked for it waits for no answer", func(b *bench) {
+		b.flow.MaxAge, b.flow.CanRefresh = time.Hour, true
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.pass(2 * time.Hour)
+		b.none()
+		b.want("A", jobs.Ready, jobs.ReasonRefresh)
+		answer := b.ev("1", 10, "A", "x")
+		b.pass(time.Second)
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.answer(answer) // read before that
+		b.want("A", jobs.Ready, jobs.ReasonNone)
+		b.settle(b.one(), applied)
+		b.none()
+	}},
 	{"a job past max_age whose source cannot be asked is a dead letter, and heals when read again", func(b *bench) {
 		b.flow.MaxAge = time.Hour
 		b.admit(b.ev("1", 10, "A", "x"))
