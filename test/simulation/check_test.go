@@ -44,7 +44,10 @@ func (w *world) sent(c *client, what, key string) {
 
 // settled looks at an outcome that was stored.
 func (w *world) settled(n *node, s jobs.Settled) {
-	if s.Class == connectors.Throttled && s.State != jobs.Ready {
+	// Where its record has another key by now, the row of the old one is over, and what
+	// became of the attempt is the other row's.
+	moved := s.State == jobs.Done && w.flows[s.Flow].kind == renaming
+	if s.Class == connectors.Throttled && s.State != jobs.Ready && !moved {
 		w.st.violation("I8: a throttled job is %s: %s", s.State, s.RowID)
 	}
 	if s.Suspended.Is() {
