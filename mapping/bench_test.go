@@ -52,7 +52,7 @@ func BenchmarkDecodeOrderOf4KB(b *testing.B) {
 	b.ReportAllocs()
 	var d decoder
 	for b.Loop() {
-		if _, _, err := d.decode(orderJSON); err != nil {
+		if _, _, err := d.decode(orderJSON, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"reflect"
 	"slices"
 	"strconv"
@@ -34,14 +35,21 @@ const maxBodyDepth = 200
 // decoders it was measured against (see docs/mapping.md).
 func decode(body []byte) (v any, replaced bool, err error) {
 	var d decoder
-	return d.decode(body)
+	return d.decode(body, nil)
 }
 
-func (d *decoder) decode(body []byte) (v any, replaced bool, err error) {
+// decode builds the parts of the value that are wanted, or all of it if that is nil.
+func (d *decoder) decode(body []byte, wanted *part) (v any, replaced bool, err error) {
 	if len(body) > MaxBodyBytes {
 		return nil, false, &Error{Stage: stageBody, Msg: fmt.Sprintf("%d bytes long, more than %d", len(body), MaxBodyBytes)}
 	}
 	defer d.release()
+	if wanted != nil && !wanted.whole {
+		if v, ok := d.decodePart(body, wanted); ok {
+			return v, d.replaced, nil
+		}
+		d.release()
+	}
 	if utf8.Valid(body) {
 		d.s = string(body)
 	} else {
@@ -304,6 +312,21 @@ func (d *decoder) next(end byte) (more bool, err *decodeError) {
 }
 
 func (d *decoder) number() (any, *decodeError) {
+	start := d.i
+	whole, err := d.numberEnd()
+	if err != nil {
+		return nil, err
+	}
+	text := d.s[start:d.i]
+	if whole && len(strings.TrimPrefix(text, "-")) <= 18 && text != "-0" {
+		n, _ := strconv.Atoi(text)
+		return n, nil
+	}
+	return json.Number(text), nil
+}
+
+// numberEnd passes over a number, and tells whether it is without fraction and exponent.
+func (d *decoder) numberEnd() (bool, *decodeError) {
 	start, s := d.i, d.s
 	i := start
 	if s[i] == '-' {
@@ -314,7 +337,7 @@ func (d *decoder) number() (any, *decodeError) {
 		i++
 	}
 	if i == first || s[first] == '0' && i > first+1 {
-		return nil, d.fail("not a JSON number")
+		return false, d.fail("not a JSON number")
 	}
 	whole := i
 	if i < len(s) && s[i] == '.' {
@@ -327,15 +350,10 @@ func (d *decoder) number() (any, *decodeError) {
 		i = digitsFrom(s, i)
 	}
 	if i < 0 {
-		return nil, d.fail("not a JSON number")
+		return false, d.fail("not a JSON number")
 	}
 	d.i = i
-	text := s[start:i]
-	if i == whole && i-first <= 18 && text != "-0" {
-		n, _ := strconv.Atoi(text)
-		return n, nil
-	}
-	return json.Number(text), nil
+	return i == whole, nil
 }
 
 // digitsFrom passes over at least one digit, or returns -1.
@@ -361,19 +379,41 @@ func (d *decoder) str() (any, *decodeError) {
 // text reads a string; without escapes it is a part of the body's copy.
 func (d *decoder) text() (string, *decodeError) {
 	s, start := d.s, d.i+1
-	for i := start; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			d.i = i + 1
-			return s[start:i], nil
-		case c == '\\':
-			return d.escaped(start, i)
-		case c < ' ':
-			d.i = i
-			return "", d.fail("a control character in a string")
+	i := plainEnd(s, start)
+	switch {
+	case i == len(s):
+		return "", d.fail("a string has no end")
+	case s[i] == '"':
+		d.i = i + 1
+		return s[start:i], nil
+	case s[i] == '\\':
+		return d.escaped(start, i)
+	}
+	d.i = i
+	return "", d.fail("a control character in a string")
+}
+
+// plainEnd is where the first quote, backslash or control character stands
+// from i on, or the end of s.
+func plainEnd(s string, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		quote, backslash := w^('"'*ones), w^('\\'*ones)
+		// The lowest top bit that is set marks the first such byte.
+		found := ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w) & tops
+		if found != 0 {
+			return i + bits.TrailingZeros64(found)/8
 		}
 	}
-	return "", d.fail("a string has no end")
+	for ; i < len(s); i++ {
+		if c := s[i]; c == '"' || c == '\\' || c < ' ' {
+			break
+		}
+	}
+	return i
 }
 
 func (d *decoder) escaped(start, i int) (string, *decodeError) {

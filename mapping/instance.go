@@ -153,7 +153,7 @@ func nameError(field, src string, err error) *CompileError {
 func (in *instance) mapEvent(ctx context.Context, body []byte, meta Meta) ([]Pair, error) {
 	src := &in.program.src
 	in.run.reset(ctx, src.Timeout)
-	event, replaced, err := in.dec.decode(body)
+	event, replaced, err := in.dec.decode(body, in.program.wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (in *instance) withField(ctx context.Context, e *evaluation, body []byte, e
 		}
 		in.locating = code
 	}
-	event, _, derr := in.dec.decode(body)
+	event, _, derr := in.dec.decode(body, in.program.wanted)
 	if derr != nil {
 		return err
 	}

@@ -70,6 +70,8 @@ type Program struct {
 	src   Source
 	lib   *library
 	maker *refMaker
+	// wanted is what of an event the programs look at.
+	wanted *part
 
 	mu   sync.Mutex
 	idle []*instance
@@ -98,6 +100,7 @@ func Compile(src Source) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.wanted = reached(src, p.lib)
 	p.give(in)
 	return p, nil
 }

@@ -18,7 +18,7 @@ func TestADecoderThatIsUsedAgainMixesNothingUp(t *testing.T) {
 	}
 	kept := make([]any, len(bodies))
 	for i, body := range bodies {
-		v, _, err := d.decode([]byte(body))
+		v, _, err := d.decode([]byte(body), nil)
 		if (err != nil) != (i == 1) {
 			t.Fatalf("body %d: %v", i, err)
 		}
