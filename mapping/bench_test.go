@@ -58,6 +58,20 @@ func BenchmarkDecodeOrderOf4KB(b *testing.B) {
 	}
 }
 
+func BenchmarkDecodeOrderOf4KBInPart(b *testing.B) {
+	p, err := Compile(Source{Map: orderMap, Key: ".ext_id"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	var d decoder
+	for b.Loop() {
+		if _, _, err := d.decode(orderJSON, p.wanted); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkResolveRefs(b *testing.B) {
 	p, err := Compile(Source{Map: orderMapFull, Key: ".ext_id"})
 	if err != nil {
