@@ -211,12 +211,14 @@ func (v *voiding) row(row *Row) {
 	class := connectors.Transient
 	switch {
 	case row.State == Held:
-		what += "; it waited for a person before"
+		what += "; it waited for a person before, who has to look once more"
+		// What is wanted to know of it is another thing now, and is to be told to whoever looks.
+		row.LastCode, row.LastMessage, row.LastAt = codeRestored, clip(what), v.now
 	case v.f.Strategy == connectors.AtMostOnce && !row.Unresolved() && row.AppliedGeneration > 0 && !row.Gone:
 		// Nobody can be asked whether the backup has it.
 		v.held++
 		class = connectors.Unknown
-		what += "; only a person can find out whether it is there"
+		what += "; only a person can find out whether it is there, and as it should be"
 		row.UnresolvedAt = row.AppliedAt
 		if row.State == Done {
 			row.OpenSince = v.now

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"syncd/connectors"
@@ -125,6 +126,17 @@ var errandRules = []rule{
 			b.Fatalf("%+v, %s, %v", row, refused, err)
 		}
 		is(b, "sent again", b.one().Key, "A")
+	}},
+	{"whoever was to look at a held record is told that the target was restored since", func(b *bench) {
+		b.flow.Strategy = connectors.AtMostOnce
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.settle(b.one(), unknown)
+		b.redeliver(b.at.Add(-2 * time.Hour))
+		row := b.want("A", jobs.Held, jobs.ReasonNone)
+		is(b, "code", row.LastCode, "restored")
+		if want := "the target was restored to its state of 2026-11-29T08:00:00Z; it waited for a person before"; !strings.HasPrefix(row.LastMessage, want) {
+			b.Errorf("it says %q, want %q", row.LastMessage, want)
+		}
 	}},
 	{"a record that was done and whose content is not kept is read again first", func(b *bench) {
 		b.flow.CanRefresh = true
