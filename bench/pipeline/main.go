@@ -8,10 +8,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == receive {
+		receiveMain()
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -24,7 +29,7 @@ func main() {
 // settings are what the command line asks for.
 type settings struct {
 	events, size, rounds int
-	journal              string
+	journal, target      string
 	json                 bool
 	against              string
 	profile              string
@@ -39,6 +44,7 @@ func parse(args []string, errw io.Writer) (settings, error) {
 	f.IntVar(&s.size, "size", 4096, "least size of an order, in bytes")
 	f.IntVar(&s.rounds, "rounds", 3, "how often everything is measured; medians are told")
 	f.StringVar(&s.journal, "journal", "both", "sqlite, postgres or both")
+	f.StringVar(&s.target, "target", "both", "table, http or both: a table of PostgreSQL, or an HTTP server that takes each order with a PUT")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	f.StringVar(&s.against, "against", "", "another build of syncd, measured in turn with this one")
 	f.StringVar(&s.profile, "profile", "", "a `folder` for processor and heap profiles of each run")
@@ -55,15 +61,23 @@ func parse(args []string, errw io.Writer) (settings, error) {
 	if len(s.journals()) == 0 {
 		return s, fmt.Errorf("--journal %s is not sqlite, postgres or both", s.journal)
 	}
+	if len(s.targets()) == 0 {
+		return s, fmt.Errorf("--target %s is not table, http or both", s.target)
+	}
 	return s, nil
 }
 
-func (s settings) journals() []string {
-	switch s.journal {
-	case "both":
-		return []string{"sqlite", "postgres"}
-	case "sqlite", "postgres":
-		return []string{s.journal}
+func (s settings) journals() []string { return oneOrBoth(s.journal, "sqlite", "postgres") }
+
+func (s settings) targets() []string { return oneOrBoth(s.target, toTable, toHTTP) }
+
+// oneOrBoth is what a setting chooses of two; nothing where it names neither.
+func oneOrBoth(chosen string, of ...string) []string {
+	switch {
+	case chosen == "both":
+		return of
+	case slices.Contains(of, chosen):
+		return []string{chosen}
 	}
 	return nil
 }

@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// variant is one column of figures: a build of syncd over an engine.
+// variant is one column of figures: a build of syncd between an engine and a kind of target.
 type variant struct {
-	build, journal string
-	binary         string
-	full, fifth    []sample
-	rests          []atRest
+	build, journal, target string
+	binary                 string
+	full, fifth            []sample
+	rests                  []atRest
 }
 
 // starts is how often syncd is started in a round to find the time to its first request.
@@ -43,11 +44,13 @@ func measure(ctx context.Context, s settings, progress io.Writer) (r *report, er
 			return nil, err
 		}
 	}
-	for _, j := range s.journals() {
-		if s.against != "" {
-			r.variants = append(r.variants, &variant{build: "other", journal: j, binary: s.against})
+	for _, t := range s.targets() {
+		for _, j := range s.journals() {
+			if s.against != "" {
+				r.variants = append(r.variants, &variant{build: "other", journal: j, target: t, binary: s.against})
+			}
+			r.variants = append(r.variants, &variant{build: "this", journal: j, target: t, binary: binary})
 		}
-		r.variants = append(r.variants, &variant{build: "this", journal: j, binary: binary})
 	}
 	files, err := makeFiles(w.dir, s)
 	if err != nil {
@@ -55,7 +58,7 @@ func measure(ctx context.Context, s settings, progress io.Writer) (r *report, er
 	}
 	for round := range s.rounds {
 		for _, v := range r.variants {
-			fmt.Fprintf(progress, "round %d of %d: %s, %s\n", round+1, s.rounds, v.build, v.journal)
+			fmt.Fprintf(progress, "round %d of %d: %s, %s to %s\n", round+1, s.rounds, v.build, v.journal, v.target)
 			if err := w.round(ctx, s, v, files); err != nil {
 				return nil, err
 			}
@@ -71,6 +74,11 @@ func makeFiles(dir string, s settings) (files [2]file, err error) {
 		if f.pieces, err = orders(filepath.Join(dir, f.name), n, s.size); err != nil {
 			return files, err
 		}
+		if slices.Contains(s.targets(), toHTTP) {
+			if f.sums, err = expected(filepath.Join(dir, f.name)); err != nil {
+				return files, err
+			}
+		}
 		files[i] = f
 	}
 	return files, nil
@@ -84,7 +92,7 @@ func (w *world) round(ctx context.Context, s settings, v *variant, files [2]file
 		if j, err = w.fresh(ctx, v.journal); err != nil {
 			return err
 		}
-		got, err := w.move(ctx, v.binary, s.profile, j, f)
+		got, err := w.move(ctx, v.binary, v.target, s.profile, j, f)
 		if err != nil {
 			return err
 		}
@@ -94,7 +102,7 @@ func (w *world) round(ctx context.Context, s settings, v *variant, files [2]file
 			v.full = append(v.full, got)
 		}
 	}
-	if !s.service {
+	if !s.service || v.target != toTable {
 		return nil
 	}
 	// The journal that is full of what was just done is the existing one.

@@ -32,7 +32,7 @@ func (w *world) rest(ctx context.Context, binary string, j journal, leave time.D
 		return r, err
 	}
 	defer func() { err = errors.Join(err, shop.close()) }()
-	config, err := w.config("rest", j.setting, "others", restSource(shop.url), "30s")
+	config, err := w.config("rest", j.setting, "others", restSource(shop.url), w.tableSetting(), "30s")
 	if err != nil {
 		return r, err
 	}

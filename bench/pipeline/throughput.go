@@ -16,7 +16,8 @@ type file struct {
 	dir, name string
 	events    int
 	pieces    int64
-	last      string // the key of its last order
+	last      string   // the key of its last order
+	sums      []uint64 // of the records that its orders become, in their order; only for a target over HTTP
 }
 
 // sample is one run over a file.
@@ -24,26 +25,57 @@ type sample struct {
 	events   int
 	took     time.Duration // from the start of the process to the last job done
 	cpu      time.Duration // of syncd
-	database time.Duration // processor time of the server, target and journal together
+	database time.Duration // processor time of PostgreSQL, for target and journal together
+	server   time.Duration // processor time of the HTTP server
 	peak     int64         // bytes
 }
 
 const runPatience = 30 * time.Minute
 
-// move runs syncd until every order of a file stands in the table and every job
-// is done; profile is a folder for profiles, or "".
-func (w *world) move(ctx context.Context, binary, profile string, j journal, f file) (s sample, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, runPatience, fmt.Errorf("not done after %s", runPatience))
-	defer cancel()
-	config, err := w.config("move", j.setting, "orders", fileSource(f.dir, f.name), "1h")
-	if err != nil {
-		return s, err
+// The kinds of targets.
+const (
+	toTable = "table"
+	toHTTP  = "http"
+)
+
+// target is where the orders go.
+type target interface {
+	// setting is its client in the configuration.
+	setting() string
+	// arrived reports whether every order of a file is there.
+	arrived(ctx context.Context, f file) (bool, error)
+	// cpu is the processor time that it has taken, unless that is PostgreSQL's.
+	cpu() (time.Duration, error)
+	// verify holds it against the file.
+	verify(ctx context.Context, f file) error
+	close() error
+}
+
+func (w *world) target(ctx context.Context, kind string) (target, error) {
+	if kind == toHTTP {
+		return newReceiver(ctx)
 	}
 	erp, err := pgx.Connect(ctx, w.server.DSN(erpDatabase))
 	if err != nil {
+		return nil, err
+	}
+	return &table{conn: erp, client: w.tableSetting()}, nil
+}
+
+// move runs syncd until every order of a file stands in the target and every job
+// is done; profile is a folder for profiles, or "".
+func (w *world) move(ctx context.Context, binary, to, profile string, j journal, f file) (s sample, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, runPatience, fmt.Errorf("not done after %s", runPatience))
+	defer cancel()
+	erp, err := w.target(ctx, to)
+	if err != nil {
 		return s, err
 	}
-	defer func() { err = errors.Join(err, erp.Close(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, erp.close()) }()
+	config, err := w.config("move", j.setting, "orders", fileSource(f.dir, f.name), erp.setting(), "1h")
+	if err != nil {
+		return s, err
+	}
 	if _, err := w.server.Admin.Exec(ctx, "CHECKPOINT"); err != nil {
 		return s, fmt.Errorf("rest the server: %w", err)
 	}
@@ -51,11 +83,15 @@ func (w *world) move(ctx context.Context, binary, profile string, j journal, f f
 	if err != nil {
 		return s, err
 	}
+	serverBefore, err := erp.cpu()
+	if err != nil {
+		return s, err
+	}
 	c, err := startChild(ctx, binary, config, "BENCH_PROFILE="+profile)
 	if err != nil {
 		return s, err
 	}
-	if err := c.until(ctx, 50*time.Millisecond, arrived(ctx, erp, f)); err != nil {
+	if err := c.until(ctx, 50*time.Millisecond, func() (bool, error) { return erp.arrived(ctx, f) }); err != nil {
 		return s, err
 	}
 	if err := settled(ctx, c, j); err != nil {
@@ -63,6 +99,10 @@ func (w *world) move(ctx context.Context, binary, profile string, j journal, f f
 	}
 	s = sample{events: f.events, took: time.Since(c.started)}
 	after, err := w.server.CPU(ctx)
+	if err != nil {
+		return s, err
+	}
+	serverAfter, err := erp.cpu()
 	if err != nil {
 		return s, err
 	}
@@ -75,25 +115,11 @@ func (w *world) move(ctx context.Context, binary, profile string, j journal, f f
 	if err != nil {
 		return s, err
 	}
-	s.cpu, s.peak, s.database = u.cpu, u.peak, after-before
-	return s, verify(ctx, erp, j, f)
-}
-
-// arrived looks for the last order, which costs the server nothing, and counts
-// them only once that one is there.
-func arrived(ctx context.Context, erp *pgx.Conn, f file) func() (bool, error) {
-	last := false
-	return func() (bool, error) {
-		if !last {
-			err := erp.QueryRow(ctx, "SELECT EXISTS (SELECT FROM orders WHERE ext_id = $1)", f.last).Scan(&last)
-			if err != nil || !last {
-				return false, err
-			}
-		}
-		var n int
-		err := erp.QueryRow(ctx, "SELECT count(*) FROM orders").Scan(&n)
-		return n == f.events, err
+	s.cpu, s.peak, s.database, s.server = u.cpu, u.peak, after-before, serverAfter-serverBefore
+	if err := erp.verify(ctx, f); err != nil {
+		return s, err
 	}
+	return s, verifyJournal(ctx, j, f)
 }
 
 // settled waits until no job is open.
@@ -110,16 +136,8 @@ func settled(ctx context.Context, c *child, j journal) error {
 	return errors.Join(err, look.Close())
 }
 
-// verify holds the table against the file, and the journal against the table.
-func verify(ctx context.Context, erp *pgx.Conn, j journal, f file) error {
-	var n int
-	var pieces int64
-	if err := erp.QueryRow(ctx, "SELECT count(*), sum(items) FROM orders").Scan(&n, &pieces); err != nil {
-		return fmt.Errorf("look at the table: %w", err)
-	}
-	if n != f.events || pieces != f.pieces {
-		return fmt.Errorf("the table holds %d orders of %d pieces, the file %d of %d", n, pieces, f.events, f.pieces)
-	}
+// verifyJournal holds the journal against the file.
+func verifyJournal(ctx context.Context, j journal, f file) error {
 	e, err := j.look(ctx)
 	if err != nil {
 		return err

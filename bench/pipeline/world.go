@@ -88,10 +88,11 @@ func (w *world) fresh(ctx context.Context, kind string) (journal, error) {
 	}}, nil
 }
 
-// config writes a configuration; source is the client `shop` and every how often it is read.
-func (w *world) config(name, journal, flow, source, every string) (string, error) {
+// config writes a configuration; source is the client `shop`, every how often it is read,
+// and target the client `erp`.
+func (w *world) config(name, journal, flow, source, target, every string) (string, error) {
 	path := filepath.Join(w.dir, name+".yaml")
-	text := fmt.Sprintf(configText, journal, source, w.server.Port, flow, every)
+	text := fmt.Sprintf(configText, journal, source, target, flow, every)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the configuration: %w", err)
 	}
@@ -106,14 +107,7 @@ clients:
   shop:
 %s
   erp:
-    connector: postgres
-    host: 127.0.0.1
-    port: %d
-    database: erp
-    user: postgres
-    sslmode: disable
-    entities:
-      order: {table: orders, key: [ext_id], version: sync_version}
+%s
 flows:
   %s:
     from: {client: shop, stream: orders, start: all, every: %s}
@@ -129,6 +123,19 @@ flows:
          discount: (.discount_codes[0].code // ""), items: ([.line_items[].quantity] | add),
          lines: [.line_items[] | {sku, qty: .quantity, price}]}
 `
+
+// tableSetting is a client that writes into the table.
+func (w *world) tableSetting() string {
+	return fmt.Sprintf(`    connector: postgres
+    host: 127.0.0.1
+    port: %d
+    database: erp
+    user: postgres
+    sslmode: disable
+    entities:
+      order: {table: orders, key: [ext_id], version: sync_version}
+`, w.server.Port)
+}
 
 // fileSource is a client that reads one file of orders.
 func fileSource(dir, name string) string {
