@@ -37,6 +37,12 @@ type lane struct {
 	settler *settler
 	freed   []jobs.Settled // flows whose suspension ended; under mu
 
+	// finished counts jobs whose units have ended; since and before are the time and the
+	// count at the last claim, which are the turn's own.
+	finished atomic.Int64
+	since    time.Time
+	before   int64
+
 	// unsure names claims that may or may not have been stored; it is the turn's own.
 	unsure []string
 }
@@ -118,7 +124,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 		return l.rest(soft, time.Second)
 	}
 	free := cap(l.slots) - len(l.slots)
-	limit := min(free*l.batch, mostClaimed)
+	limit := min(free*l.batch+l.ahead(), mostClaimed)
 	if probing || l.client.breaker.State().State != breaker.Closed {
 		limit = 1 // a probe
 	}
@@ -144,6 +150,29 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 		l.start(hard, u, units)
 	}
 	return true
+}
+
+// aheadTime is for how long jobs are claimed beyond the slots that are free.
+const aheadTime = 20 * time.Millisecond
+
+// ahead is how many more jobs than there are free slots for are worth claiming: as
+// many as end in a moment at the rate of the last turn. A fast target takes one
+// record after another while a claim is being stored, and claims of a few jobs each
+// cost the journal more than the jobs. A slow one has nothing claimed ahead, so that
+// what changes meanwhile is still written once.
+func (l *lane) ahead() int {
+	now, finished := l.client.now(), l.finished.Load()
+	took, n := now.Sub(l.since), finished-l.before
+	l.since, l.before = now, finished
+	if l.batch > 1 {
+		return 0
+	}
+	return expected(n, took)
+}
+
+// expected is how many jobs end in aheadTime where n ended in the time that was taken.
+func expected(n int64, took time.Duration) int {
+	return int(min(n*int64(aheadTime)/int64(max(took, time.Millisecond)), mostClaimed))
 }
 
 // recoverTime bounds the taking back of unconfirmed claims, which a stop may wait for.
@@ -265,6 +294,7 @@ func (l *lane) start(hard context.Context, u unit, units *sync.WaitGroup) {
 		defer units.Done()
 		ss := l.apply(hard, u)
 		<-l.slots
+		l.finished.Add(int64(len(ss)))
 		l.settler.add(ss)
 		l.wake()
 	}()

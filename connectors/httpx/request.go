@@ -214,7 +214,7 @@ func (c *Client) headers(r *Request) (http.Header, error) {
 	}
 	// The message's framing is the transport's business.
 	for _, name := range []string{"Connection", "Content-Length", "Expect", "Host", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Accept-Encoding"} {
-		h.Del(name)
+		delete(h, name) // as CanonicalHeaderKey writes it
 	}
 	h.Set("Accept-Encoding", "gzip")
 	if h.Get("User-Agent") == "" {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,17 +12,36 @@ import (
 // no value now ({cursor} on the first page) is absent from the map.
 type fill map[string]string
 
-var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+// placeholder finds the first placeholder of a text: s[from:to] with its braces.
+func placeholder(s string) (from, to int, ok bool) {
+	for from = 0; from < len(s); from++ {
+		if s[from] != '{' {
+			continue
+		}
+		to = from + 1
+		for to < len(s) && (s[to] >= 'a' && s[to] <= 'z' || s[to] == '_') {
+			to++
+		}
+		if to > from+1 && to < len(s) && s[to] == '}' {
+			return from, to + 1, true
+		}
+	}
+	return 0, 0, false
+}
 
 // strangers returns an error if a text holds a placeholder that is not among
 // the names.
 func strangers(text string, names ...string) error {
-	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(names, m[1]) {
-			return fmt.Errorf("the placeholder %s is not known here; known are {%s}", m[0], strings.Join(names, "}, {"))
+	for {
+		from, to, ok := placeholder(text)
+		if !ok {
+			return nil
 		}
+		if m := text[from:to]; !slices.Contains(names, m[1:len(m)-1]) {
+			return fmt.Errorf("the placeholder %s is not known here; known are {%s}", m, strings.Join(names, "}, {"))
+		}
+		text = text[to:]
 	}
-	return nil
 }
 
 // uses tells whether a text holds the placeholder.
@@ -32,17 +50,22 @@ func uses(text, name string) bool { return strings.Contains(text, "{"+name+"}") 
 // text replaces placeholders. ok is false when one of them has no value now.
 func (f fill) text(s string, escape func(string) string) (out string, ok bool) {
 	ok = true
-	out = placeholder.ReplaceAllStringFunc(s, func(m string) string {
-		v, has := f[m[1:len(m)-1]]
-		if !has {
-			ok = false
+	var b strings.Builder
+	for {
+		from, to, found := placeholder(s)
+		if !found {
+			b.WriteString(s)
+			return b.String(), ok
 		}
+		v, has := f[s[from+1:to-1]]
+		ok = ok && has
 		if escape != nil {
 			v = escape(v)
 		}
-		return v
-	})
-	return out, ok
+		b.WriteString(s[:from])
+		b.WriteString(v)
+		s = s[to:]
+	}
 }
 
 // path fills a path template; each value is escaped so that it stays one
@@ -69,6 +92,9 @@ func escapeSegment(v string) string {
 	// PathEscape leaves + & = : @ $ alone, which is right inside a segment; a
 	// semicolon and a comma begin parameters for some servers.
 	v = url.PathEscape(v)
+	if !strings.ContainsAny(v, ";,+") {
+		return v
+	}
 	return strings.NewReplacer(";", "%3B", ",", "%2C", "+", "%2B").Replace(v)
 }
 

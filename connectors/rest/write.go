@@ -155,11 +155,13 @@ func (e *entity) record(w connectors.Write, keyField path) (raw, error) {
 	if v.kind() != '{' {
 		return nil, errors.New("the record is " + v.kindName() + ", not an object")
 	}
-	m := v.asMap()
-	for _, name := range e.set.Unsent {
-		delete(m, name)
+	if len(e.set.Unsent) > 0 {
+		m := v.asMap()
+		for _, name := range e.set.Unsent {
+			delete(m, name)
+		}
+		v = object(m)
 	}
-	v = object(m)
 	if keyField.given() && w.Key != "" {
 		return keyField.put(v, quote(w.Key))
 	}

@@ -29,7 +29,11 @@ type Packer struct {
 	buf []byte
 }
 
-const packerChunk = 256 << 10
+// The buffers of a Packer, in bytes: each is twice as large as the one before.
+const (
+	firstChunk  = 2 << 10
+	packerChunk = 256 << 10
+)
 
 // Pack returns the stored form of a body; nil for an empty one.
 func (p *Packer) Pack(body []byte) ([]byte, error) {
@@ -60,7 +64,7 @@ func (p *Packer) raw(body []byte) []byte {
 // room returns n free bytes behind those in use.
 func (p *Packer) room(n int) []byte {
 	if cap(p.buf)-len(p.buf) < n {
-		p.buf = make([]byte, 0, max(n, packerChunk))
+		p.buf = make([]byte, 0, max(n, min(max(2*cap(p.buf), firstChunk), packerChunk)))
 	}
 	return p.buf[len(p.buf) : len(p.buf)+n]
 }
