@@ -161,8 +161,9 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	case ExpiryHeld:
 		c.holdBack(row)
 	case KeyMoves:
-		// The key still is another record's, which has to get its new one first. It
-		// wakes this row; the look at the clock is for what a crash has swallowed.
+		// The key still is another record's, which has to get its new one first, or the
+		// record is still being written under its old one. That wakes this row; the look
+		// at the clock is for what a crash has swallowed.
 		row.Reason, row.DueAt = ReasonWaiting, c.now.Add(waitAgain)
 		c.patches = append(c.patches, *row)
 	case Bare:
@@ -205,20 +206,30 @@ func (c *claiming) paused() time.Time { return c.req.Paused }
 func singly(row *Row, f *Flow) bool { return row.Solo || f.Strategy == connectors.AtMostOnce }
 
 // moving reports whether the record that had row's key is still to get its new
-// one. If that was given up, whatever stands under the key is row's from now on.
+// one, or row's own is being written under the key that it had before, by another
+// lane. If a move was given up, whatever stands under the key is row's from now on.
 func (c *claiming) moving(row *Row) (bool, error) {
-	heir, gaveUp, err := row.heir(func(id RowID) (*Row, error) {
+	load := func(id RowID) (*Row, error) {
 		rows, err := c.tx.Rows(c.ctx, []RowID{id}, false)
 		if err != nil || len(rows) == 0 {
 			return nil, err
 		}
 		return &rows[0], nil
-	})
+	}
+	heir, gaveUp, err := row.heir(load)
 	if gaveUp != nil {
 		gaveUp.RenamedFrom = ""
 		c.patches = append(c.patches, *gaveUp)
 	}
-	return heir != nil, err
+	if err != nil || heir != nil || row.RenamedFrom == "" || mutant.On("written-twice") {
+		return heir != nil, err
+	}
+	old, err := load(RowID{row.Flow, row.RenamedFrom})
+	if err != nil || old == nil {
+		return false, err
+	}
+	running, err := claimed(c.ctx, c.tx, []Row{*old})
+	return running[old.RowID], err
 }
 
 // busy reports whether the row's record is being written, under the key that it

@@ -80,6 +80,9 @@ func (b *settlement) handOver(old, heir *Row, s Settlement) error {
 		heir.AppliedGone = heir.AppliedGeneration > 0
 	}
 	heir.AppliedHash = nil
+	if heir.State == Ready && heir.Reason == ReasonWaiting && heir.WaitEntity == "" {
+		heir.Reason, heir.DueAt = ReasonNone, b.now // it waited for this
+	}
 	if heir.State == Ready && heir.Unresolved() {
 		heir.Reason, heir.DueAt = ReasonUnresolved, later(heir.DueAt, heir.UnresolvedAt.Add(s.Flow.SettleTime))
 	}

@@ -18,6 +18,8 @@ func TestWaitingIsExplainedToItsEnd(t *testing.T) {
 	stands.AppliedGeneration = 1
 	moving := order
 	moving.WaitEntity, moving.WaitKey = "", ""
+	renamed := moving
+	renamed.RenamedFrom = "OLD"
 	const look = "sent as soon as that record is applied; looked for again when due"
 	for name, c := range map[string]struct {
 		row        Row
@@ -43,7 +45,8 @@ func TestWaitingIsExplainedToItsEnd(t *testing.T) {
 			`nothing, because none of them can be written first; make one of the references "optional", as in ref("parties"; KEY; "optional")`},
 		"optional": {stands, Await{}, "stands in the target without its optional reference to parties P, which is not there yet",
 			"written once more as soon as that record is applied; looked for again when due"},
-		"a key that moves": {moving, Await{}, "waits until the record that had its key has got another one", "sent when that is done; looked at again when due"},
+		"a key that moves":  {moving, Await{}, "waits until the record that had its key has got another one", "sent when that is done; looked at again when due"},
+		"a key that it had": {renamed, Await{}, "waits for the end of a write under the key OLD, which its record had before", "sent when that is done; looked at again when due"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.row.DueAt = now.Add(time.Minute)

@@ -9,6 +9,9 @@ import (
 func whyWaiting(row *Row, s Surroundings, e *Explanation) {
 	if row.WaitEntity == "" {
 		e.Text = "waits until the record that had its key has got another one"
+		if row.RenamedFrom != "" && s.Heir == nil {
+			e.Text = fmt.Sprintf("waits for the end of a write under the key %s, which its record had before", row.RenamedFrom)
+		}
 		e.Next = "sent when that is done; looked at again when due"
 		return
 	}

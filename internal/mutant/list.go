@@ -22,6 +22,8 @@ func All() []Mutant {
 	return []Mutant{
 		{Name: "key-with-attempt", What: "the idempotency key of a create is made anew for each attempt", Breaks: []string{"I1"},
 			Package: simulation, Test: histories},
+		{Name: "written-twice", What: "a record is written under its new key while another lane writes it under the old one", Breaks: []string{"I1"},
+			Package: "jobs/memory", Test: rules + "a_record_that_another_lane_is_writing_under_its_old_key_is_written_under_the_new_one_only_after_that", Says: "claimed"},
 		{Name: "write-rewound", What: "the HTTP transport may send a write again by itself, since it carries a key", Breaks: []string{"I1"},
 			Package: "connectors/httpx", Test: "TestWriteThatFailsOnAUsedConnectionIsOnTheWireOnce", Says: "requests on the wire"},
 		{Name: "one-look-believed", What: "a record whose create is in doubt is taken for absent after one look", Breaks: []string{"I1"},

@@ -75,6 +75,21 @@ var handedKeyRules = []rule{
 		b.none()
 		b.want("A", jobs.Done, jobs.ReasonRenamed)
 	}},
+	{"a record that another lane is writing under its old key is written under the new one only after that", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "x"))
+		jb := b.one()
+		b.underWay = map[jobs.RowID]bool{} // the lane of B has nothing under way
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "y"))
+		b.none()
+		b.pass(2 * time.Minute)
+		b.none() // however long it takes
+		b.settle(jb, applied)
+		next := b.one()
+		is(b, "key", next.Key, "B")
+		is(b, "link", next.Link, `7`)
+	}},
 	{"a create of unknown outcome under the old key puts the new key in doubt", func(b *bench) {
 		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
 		b.admit(b.ev("1", 10, "A", "x"))
