@@ -92,12 +92,26 @@ func (a *attempt) upserted(ctx context.Context, o connectors.Outcome) connectors
 	if !wrote(o) {
 		return o
 	}
+// mayBeAnew reports whether an upsert may have created the record anew although its
+// link is known: a removal of it, whose answer was lost, may have been done.
+func (a *attempt) mayBeAnew() bool {
+	return a.w.Link != "" && a.j.Unresolved() && a.flow.OnDelete == string(connectors.Delete) && !mutant.On("link-of-the-removed")
+}
+
 	a.rewritten = true
 	if a.advancer == nil {
 		return o
 	}
 	if o.Link == "" && a.w.Link == "" {
 		return connectors.Fail(connectors.Unknown, CodeNoLink, "the target wrote the record but did not say under which id")
+	if o.Link == "" && a.mayBeAnew() && a.finder != nil {
+		f, fo, ended := a.findOne(ctx, a.w.Key)
+		if ended || f == nil {
+			return connectors.Fail(connectors.Unknown, CodeNoLink,
+				"the target wrote the record, which may have been removed before, and does not say under which id: %s", fo.Message)
+		}
+		o.Link = f.Link
+	}
 	}
 	return a.linked(ctx, o)
 }

@@ -239,3 +239,18 @@ func TestTargetRestoredFromABackup(t *testing.T) {
 
 // strict tells a removal through a link that leads nowhere as missing.
 type strict struct{ *faketarget.Entity }
+
+func TestUpsertThatMayHaveCreatedTheRecordAnewLearnsItsID(t *testing.T) {
+	w := standing(t, removing(connectors.NaturalKey, "delete"), options(connectors.NaturalKey), nil)
+	w.want("a", "")
+	w.target.Script(plans(faketarget.LoseAnswer)...)
+	w.one(t) // removed, and nobody knows
+	w.want("a", v2)
+	w.target.Script(plans(faketarget.NoLink)...)
+	expect(t, w.one(t), connectors.Applied, "", true, "2")
+	w.want("a", "")
+	expect(t, w.one(t), connectors.Applied, "", false, "2")
+	if rs := w.target.Records("a"); len(rs) != 0 {
+		t.Errorf("the target holds %+v", rs)
+	}
+}
