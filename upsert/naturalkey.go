@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 )
 
 // beforeUpsert does what comes before a record is created or updated by its
@@ -18,7 +19,11 @@ func (a *attempt) beforeUpsert(ctx context.Context) (o connectors.Outcome, ended
 	case a.renames():
 		// The link leads to the record under its old key; an upsert by the new key
 		// would create a second one.
-		return a.throughLink(ctx), true
+		if o := a.throughLink(ctx); !a.removedByUs(o) {
+			return o, true
+		}
+		a.forgetRemoved()
+		return a.rename(ctx)
 	case a.flow.OnExisting == "refuse" && !a.mayBeOurs() && a.w.Link == "":
 		f, o, ended := a.findOne(ctx, a.w.Key)
 		if ended || f == nil {
@@ -87,23 +92,18 @@ func (s *Strategy) callUpsert(ctx context.Context, as []*attempt, ws []connector
 	return got
 }
 
-// upserted goes on after the record's fields were written.
-func (a *attempt) upserted(ctx context.Context, o connectors.Outcome) connectors.Outcome {
-	if !wrote(o) {
-		return o
-	}
 // mayBeAnew reports whether an upsert may have created the record anew although its
 // link is known: a removal of it, whose answer was lost, may have been done.
 func (a *attempt) mayBeAnew() bool {
 	return a.w.Link != "" && a.j.Unresolved() && a.flow.OnDelete == string(connectors.Delete) && !mutant.On("link-of-the-removed")
 }
 
-	a.rewritten = true
-	if a.advancer == nil {
+// upserted goes on after the record's fields were written.
+func (a *attempt) upserted(ctx context.Context, o connectors.Outcome) connectors.Outcome {
+	if !wrote(o) {
 		return o
 	}
-	if o.Link == "" && a.w.Link == "" {
-		return connectors.Fail(connectors.Unknown, CodeNoLink, "the target wrote the record but did not say under which id")
+	a.rewritten = true
 	if o.Link == "" && a.mayBeAnew() && a.finder != nil {
 		f, fo, ended := a.findOne(ctx, a.w.Key)
 		if ended || f == nil {
@@ -112,6 +112,11 @@ func (a *attempt) mayBeAnew() bool {
 		}
 		o.Link = f.Link
 	}
+	if a.advancer == nil {
+		return o
+	}
+	if o.Link == "" && a.w.Link == "" {
+		return connectors.Fail(connectors.Unknown, CodeNoLink, "the target wrote the record but did not say under which id")
 	}
 	return a.linked(ctx, o)
 }

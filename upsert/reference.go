@@ -6,6 +6,7 @@ import (
 
 	"syncd/connectors"
 	"syncd/internal/crash"
+	"syncd/internal/mutant"
 	"syncd/jobs"
 )
 
@@ -30,8 +31,9 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 		if !a.removedByUs(o) {
 			return o
 		}
-		a.w.Link, a.lostLink, a.removed = "", false, true
-	} else if a.renames() {
+		a.forgetRemoved()
+	}
+	if a.w.Link == "" && a.renames() && !(a.removed && mutant.On("old-key-forgotten")) {
 		if o, ended := a.rename(ctx); ended {
 			return o
 		}
@@ -109,6 +111,10 @@ func (a *attempt) removedByUs(o connectors.Outcome) bool {
 	return o.Class == connectors.Missing && a.flow.OnDelete == string(connectors.Delete) &&
 		(a.j.AppliedGone || a.j.Unresolved())
 }
+
+// forgetRemoved goes on without the link of a record that a removal of ours has
+// deleted. It may have been created anew since, under the key that it had then.
+func (a *attempt) forgetRemoved() { a.w.Link, a.lostLink, a.removed = "", false, true }
 
 // early handles a record in doubt whose earlier write may still be at work.
 // That it is not found proves nothing yet. That it is found proves that it is

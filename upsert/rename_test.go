@@ -185,3 +185,23 @@ func TestRenamedRecordStaysOne(t *testing.T) {
 		}))
 	}
 }
+
+func TestRecordThatWasRemovedAndCreatedAnewChangesItsKeyAllTheSame(t *testing.T) {
+	for _, s := range strategies() {
+		t.Run(string(s), func(t *testing.T) {
+			w := standing(t, renaming(s), options(s), nil)
+			w.want("a", "")
+			w.target.Script(plans(faketarget.LoseAnswer)...)
+			w.one(t) // removed, and nobody knows
+			// Created anew by a write whose answer was lost, while its key changed.
+			w.target.Seed("a", v1)
+			w.rename("a", "b", v2)
+			w.wait(time.Hour)
+			o := w.run(t.Context(), false, "b")[0]
+			expect(t, o, connectors.Applied, "", true, "2")
+			if w.target.Len() != 1 || len(w.target.Records("b")) != 1 {
+				t.Errorf("the target holds %+v and %+v", w.target.Records("a"), w.target.Records("b"))
+			}
+		})
+	}
+}
