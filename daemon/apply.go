@@ -175,6 +175,6 @@ func (l *lane) resolve(ctx context.Context, f *jobs.Flow, jb *jobs.Job, s *jobs.
 	if err != nil || len(missing) > 0 {
 		return connectors.Fail(connectors.Invalid, "mapping", "the references of the record cannot be replaced"), false
 	}
-	jb.Body = body
+	jb.Body, jb.Refers = body, true
 	return connectors.Outcome{}, true
 }

@@ -97,6 +97,9 @@ type Job struct {
 	Pin *Pin
 	// ClaimedAt is when the claim was made.
 	ClaimedAt time.Time
+	// Refers says that the record's references were replaced by the target's own ids:
+	// what an earlier attempt at the same version has sent may differ.
+	Refers bool
 	// DoubtSince is set where the write in doubt is one that the journal does not
 	// remember, because it was restored from a backup: it was sent no earlier.
 	DoubtSince time.Time

@@ -97,10 +97,10 @@ func (a *attempt) unsettled() bool {
 // older stamp needs no waiting: a late write is refused as it arrives. That does
 // not hold for a record that is still to be found or created or that is to be
 // removed, where no record may be there yet to hold the stamp; nor in a flow
-// that may delete the record or change its key, where a late write may find no
-// record that holds one; nor for the steps after the fields.
+// record that holds one; nor where a late write has the same stamp and other
+// references; nor for the steps after the fields.
 func (a *attempt) mustWait() bool {
-	guarded := a.info.Guarded && (a.upserts() || a.w.Link != "") && !a.j.Gone && a.advancer == nil &&
+	guarded := a.info.Guarded && (a.upserts() || a.w.Link != "") && !a.j.Gone && a.advancer == nil && (!a.j.Refers || mutant.On("same-stamp")) &&
 		a.flow.OnDelete != string(connectors.Delete) && a.flow.OnRename != "rename" && !a.renames()
 	return a.unsettled() && !guarded
 }

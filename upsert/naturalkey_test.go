@@ -98,15 +98,17 @@ func TestMoreJobsThanABatchHoldsGoInSeveral(t *testing.T) {
 func TestUpsertInDoubt(t *testing.T) {
 	tests := map[string]struct {
 		guarded bool
+		refers  bool
 		waits   bool
 	}{
-		"is waited for where nothing guards the record":        {false, true},
-		"is sent again at once where older stamps are refused": {true, false},
+		"is waited for where nothing guards the record":                     {false, false, true},
+		"is sent again at once where older stamps are refused":              {true, false, false},
+		"is waited for where one of the same stamp may have sent other ids": {true, true, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, defaults(connectors.NaturalKey), faketarget.Options{Guarded: tt.guarded}, nil)
-			w.careless = true
+			w.careless, w.refers = true, tt.refers
 			w.want("a", v1)
 			spoil(w, "a", faketarget.Late)
 			w.one(t)

@@ -28,6 +28,8 @@ type world struct {
 	version int64
 	// careless lets jobs come before the time of what is in doubt.
 	careless bool
+	// refers says that references of the records are replaced.
+	refers bool
 	// forgetful: the target forgets a create that ended in an error, and cannot be asked.
 	forgetful bool
 	// advances: documents are brought to a state.
@@ -158,7 +160,7 @@ func (w *world) claim(keys ...string) []*jobs.Job {
 		if row == nil || row.State != jobs.Ready || row.DueAt.After(w.now) {
 			continue
 		}
-		js = append(js, &jobs.Job{Row: *row, ClaimID: "c", Number: row.Attempt + 1, Link: w.links[k], Pin: w.pins[k], ClaimedAt: w.now})
+		js = append(js, &jobs.Job{Row: *row, ClaimID: "c", Number: row.Attempt + 1, Link: w.links[k], Pin: w.pins[k], ClaimedAt: w.now, Refers: w.refers})
 		if w.flow.Strategy == connectors.AtMostOnce {
 			break // claimed alone
 		}

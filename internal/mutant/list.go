@@ -56,6 +56,8 @@ func All() []Mutant {
 			Package: "jobs/memory", Test: rules + "a_key_that_passes_to_a_record_that_was_read_earlier_keeps_its_order", Says: "is ordered at"},
 		{Name: "late-link", What: "a daemon that has lost its lease stores the link of a key that is another record's by now", Breaks: []string{"I2", "I3"},
 			Package: "jobs/memory", Test: rules + "an_ended_daemon_that_goes_on_gives_a_key_that_has_changed_hands_no_link", Says: "the link is stored"},
+		{Name: "same-stamp", What: "a late write is taken for refused by its stamp although it has that of a newer one, and other references", Breaks: []string{"I2", "I3"},
+			Package: "upsert", Test: "TestUpsertInDoubt", Says: "should be transient (settling)"},
 		{Name: "overtaken", What: "an event is written although one that comes before it is not", Breaks: []string{"I3"},
 			Package: simulation, Test: histories},
 		{Name: "answer-of-before", What: "an answer that was read before the source began anew is admitted after it", Breaks: []string{"I2", "I3"},

@@ -147,7 +147,7 @@ func (n *node) resolve(ctx context.Context, jb *jobs.Job, s *jobs.Settlement) (c
 	if err != nil {
 		n.w.st.violation("I2: the references of %s cannot be replaced: %v", jb.RowID, err)
 	}
-	jb.Body = body
+	jb.Body, jb.Refers = body, true
 	return connectors.Outcome{}, true
 }
 
