@@ -92,6 +92,8 @@ func All() []Mutant {
 			Package: simulation, Test: histories},
 		{Name: "never-given-up", What: "a job is tried for ever", Breaks: []string{"I9"},
 			Package: "jobs", Test: "TestAJobIsGivenUpAfterItsAttemptsAndNotBeforeRetryFor", Says: "given up false"},
+		{Name: "all-probe", What: "all jobs of a suspended flow are tried, not one at a time", Breaks: []string{"I9"},
+			Package: simulation, Test: histories},
 		{Name: "too-old-sent", What: "a job past max_age is sent", Breaks: []string{"I9"},
 			Package: simulation, Test: histories},
 		{Name: "probe-never-ends", What: "a probe whose end is never told keeps the breaker half-open", Breaks: []string{"I10"},

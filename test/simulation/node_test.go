@@ -51,7 +51,7 @@ func (w *world) start(name string) *node {
 		shards: w.shards, settings: w.settings, lanes: lanes(w.shards), flows: w.configured(w.shards)}
 	n.journal = jobs.New(&wire{w, n}, jobs.Options{Owner: name, Rand: w.st.r.Float64})
 	for name, f := range n.flows {
-		s, err := upsert.New(f, w.reached(n, w.flows[name]), n.journal, n.journal.Now)
+		s, err := upsert.New(f, w.reached(n, w.flows[name]), late{n.journal, n}, n.journal.Now)
 		if err != nil {
 			panic(err)
 		}
@@ -415,6 +415,10 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 		if err == nil {
 			for _, s := range done {
 				n.w.settled(n, s)
+				if s.Freed.Is() {
+					a.st.seen("a flow goes on")
+					_ = n.journal.AfterSuspension(ctx, s.Flow, s.Freed) // they are due at the next probe all the same
+				}
 			}
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"syncd/internal/faketarget"
@@ -90,10 +91,7 @@ func (w *world) anErrand() string {
 	if w.st.r.IntN(2) == 0 {
 		return ""
 	}
-	kinds := []string{"pause", "source-reset", "remap", "shards", "refused"}
-	if *whole {
-		kinds = append(kinds, "redeliver")
-	}
+	kinds := []string{"pause", "source-reset", "remap", "shards", "refused", "redeliver"}
 	return kinds[w.st.r.IntN(len(kinds))]
 }
 
@@ -135,10 +133,10 @@ func (w *world) operator(ctx context.Context, a *actor) {
 		w.replaceAll(a)
 	case "refused":
 		w.refusing = time.Now().Add(time.Minute + a.st.upTo(time.Minute))
-		for !a.st.calm && time.Now().Before(w.refusing) {
-			a.sleep(time.Second)
+		for n := range w.source.ids { // enough to suspend the flow
+			w.source.changeOne(strconv.Itoa(n))
 		}
-		w.refusing = time.Time{}
+		w.until(a, func() bool { return time.Now().After(w.refusing) })
 	}
 }
 

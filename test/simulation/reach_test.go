@@ -107,6 +107,20 @@ func (w *world) reached(n *node, f *flow) connectors.Entity {
 	return r
 }
 
+// late notes the links that a write brings after it was given up for lost.
+type late struct {
+	*jobs.Journal
+	n *node
+}
+
+func (l late) PutLink(ctx context.Context, j *jobs.Job, link string) error {
+	err := l.Journal.PutLink(ctx, j, link)
+	if err != nil && strings.Contains(err.Error(), "given up for lost") {
+		l.n.w.st.seen("a link comes too late")
+	}
+	return err
+}
+
 // resolve puts the target's own ids in the place of references, as daemon does: those
 // of known links, else those that a look-up gives.
 func (n *node) resolve(ctx context.Context, jb *jobs.Job, s *jobs.Settlement) (connectors.Outcome, bool) {

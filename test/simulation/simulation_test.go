@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,7 +21,6 @@ var (
 	seeds = flag.Int("seeds", 5000, "how many fresh seeds to play")
 	seed  = flag.Uint64("seed", 0, "play this seed alone, and show its history")
 	from  = flag.Uint64("from", 0, "play the seeds after this one instead of fresh ones")
-	whole = flag.Bool("whole", false, "play keys that change hands, references, redelivery, and max_age of what is deleted too, of which a few histories in ten thousand still break promises")
 	most  = flag.Int64("failures", 5, "end after so many histories that broke promises")
 )
 
@@ -172,7 +170,11 @@ func TestPromisesHoldInEveryHistory(t *testing.T) {
 		return
 	}
 	for _, what := range reached {
-		if !slices.ContainsFunc(met, func(m map[string]int) bool { return m[what] > 0 }) {
+		n := 0
+		for _, m := range met {
+			n += m[what]
+		}
+		if t.Logf("%7d times: %s", n, what); n == 0 {
 			t.Errorf("in %d histories it has never come about that %s", *seeds, what)
 		}
 	}
@@ -182,14 +184,16 @@ func TestPromisesHoldInEveryHistory(t *testing.T) {
 // nothing any more if it did not.
 var reached = []string{"a breaker is open at the start of a lane", "a breaker opens", "a client is paused at the start of a lane",
 	"a client is paused by throttling", "a commit is lost", "a daemon cannot reach the journal", "a daemon dies", "a daemon is stopped",
-	"a dead letter is replayed", "a held job is resolved", "a lane is given back", "a lane waits for another split",
-	"a record is read anew for refresh", "a record is read anew for remap",
-	"an answer comes late", "an event comes late", "errand: pause", "errand: refused",
+	"a dead letter is replayed", "a flow goes on", "a flow is suspended", "a held job is resolved", "a held job meets a redelivery", "a lane is given back",
+	"a lane waits for another split", "a link comes too late", "a record is read anew for refresh", "a record is read anew for remap",
+	"a record is written without what it refers to", "a record waits for what it refers to", "a suspended flow is probed",
+	"an answer comes late", "an event comes late", "errand: pause", "errand: redeliver", "errand: refused",
 	"errand: remap", "errand: shards", "errand: source-reset", "events come again", "fresh_within", "max_age", "on_dead: hold", "on_dead: skip",
+	"on_rename: recreate", "on_rename: rename", "references",
 	"target: fail_done", "target: fail_undone", "target: late", "target: lose_answer",
 	"target: lose_request", "target: no_link", "target: not_sent", "target: panic_after", "target: panic_before", "target: refuse",
 	"target: short", "target: throttle", "the answer to a commit is lost", "the journal is away", "the journal's clock jumps",
-	"the lane of a daemon that is known to have ended is taken"}
+	"the lane of a daemon that is known to have ended is taken", "two records swap keys"}
 
 // TestEachCallToTheJournalMayFail has one call after the other go wrong, in each way, in
 // histories in which nothing else does.

@@ -137,7 +137,7 @@ func (w *world) someFlows() {
 	case w.errand == "refused":
 		w.source.ids = 24
 		w.flow(one(), records)
-	case x < 2 && *whole && w.errand != "source-reset": // whoever had a key after the backup would have it for ever
+	case x < 2 && w.errand != "source-reset": // whoever had a key after the backup would have it for ever
 		w.source.keys = 3 + r.IntN(3)
 		f := w.flow(finding(), renaming)
 		f.OnRename = []string{"rename", "recreate"}[r.IntN(2)]
@@ -152,7 +152,7 @@ func (w *world) someFlows() {
 		f.OnDelete, f.OnVanish = "ignore", "keep"
 		w.st.seen("on_dead: " + f.OnDead)
 		w.flow(one(), records)
-	case x < 5 && *whole:
+	case x < 5:
 		w.source.lasting = true
 		a, b := w.flow(finding(), records), w.flow(finding(), records)
 		if a != b {
@@ -162,7 +162,7 @@ func (w *world) someFlows() {
 	default:
 		for range 1 + r.IntN(2) {
 			f := w.flow(one(), records)
-			if r.IntN(3) == 0 && w.errand == "" && !f.logged && (*whole || f.OnDelete == "ignore") {
+			if r.IntN(3) == 0 && w.errand == "" && !f.logged {
 				f.MaxAge, f.CanRefresh = 8*time.Second, true
 				w.st.seen("max_age")
 			}
