@@ -39,7 +39,7 @@ func All() []Mutant {
 		{Name: "half-is-all", What: "a record that became again what it was is taken for written although a reference was left out", Breaks: []string{"I2"},
 			Package: "jobs/memory", Test: rules + "a_record_that_became_again_what_it_was_is_written_once_more_where_an_optional_reference_was_left_out", Says: "row A is done"},
 		{Name: "answer-awaited", What: "a job that waits for its record to be read anew is not opened by a page that has it", Breaks: []string{"I2"},
-			Package: "jobs/memory", Test: rules + "a_job_whose_record_is_read_again_while_its_source_is_asked_for_it_waits_for_no_answer", Says: "row A is ready refresh"},
+			Package: "jobs/memory", Test: rules + "a_job_whose_record_is_read_again_while_its_source_is_asked_for_it_waits_for_no_answer", Says: "row A is ready (\"refresh\"), want ready"},
 		{Name: "link-of-the-removed", What: "an upsert that may have created a record anew leaves it the id that it had before", Breaks: []string{"I2"},
 			Package: "upsert", Test: "TestUpsertThatMayHaveCreatedTheRecordAnewLearnsItsID", Says: "link"},
 		{Name: "old-key-forgotten", What: "a record whose link leads nowhere is not looked for under the key that it had before", Breaks: []string{"I1", "I2"},
