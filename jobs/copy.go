@@ -268,12 +268,6 @@ func empty(ctx context.Context, tx Tx, m map[string]string) error {
 			rs, err := tx.Runs(ctx, false, 1)
 			return something("errands", len(rs), err)
 		},
-		func() error {
-			if m[factSecret] != "" {
-				return something("keys of its own", 1, nil)
-			}
-			return nil
-		},
 	)
 }
 

@@ -29,6 +29,16 @@ const (
 	factFile = "file"
 )
 
+// FirstFacts are the journal's own facts from the beginning, which an engine writes
+// when it makes a journal: what must be the same in every backup of it.
+func FirstFacts(now time.Time) map[string]string {
+	return map[string]string{
+		factEpoch:    rand.Text(),
+		"created_at": now.Format(time.RFC3339Nano),
+		factSecret:   newSecret(),
+	}
+}
+
 // MarkEvery is how often a daemon moves the mark. What a restore loses of less than
 // that may go unnoticed.
 const MarkEvery = 10 * time.Second

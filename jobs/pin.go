@@ -59,8 +59,10 @@ const (
 )
 
 // Secret is what idempotency keys are made with, beside the record that they are
-// for: 32 bytes, random, made once for the life of the journal. Nobody else can
-// tell keys that are made with it.
+// for: 32 bytes, random, made once for the life of the journal, when it is made: were
+// it made when it is needed first, a backup of before would not have it, and after a
+// restore creates would go by other keys than before. Nobody else can tell keys that
+// are made with it.
 func (j *Journal) Secret(ctx context.Context) ([]byte, error) {
 	var text string
 	err := j.engine.View(ctx, func(tx Tx) error {
@@ -68,7 +70,7 @@ func (j *Journal) Secret(ctx context.Context) ([]byte, error) {
 		text = m[factSecret]
 		return err
 	})
-	if err == nil && text == "" {
+	if err == nil && text == "" { // a journal that was made without
 		text, err = j.makeSecret(ctx)
 	}
 	if err != nil {
@@ -94,12 +96,16 @@ func (j *Journal) makeSecret(ctx context.Context) (text string, err error) {
 		if text = m[factSecret]; text != "" {
 			return nil
 		}
-		b := make([]byte, 32)
-		_, _ = rand.Read(b) // never fails
-		text = hex.EncodeToString(b)
+		text = newSecret()
 		return tx.PutMeta(ctx, factSecret, text)
 	})
 	return text, err
+}
+
+func newSecret() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
 }
 
 // shareKeys gives jobs under idempotency keys what was sent under one and is not
@@ -159,13 +165,9 @@ func (c *claiming) forgottenKeys(js []*Job) error {
 	}) {
 		return nil
 	}
-	all, err := c.tx.Flows(c.ctx)
+	restored, err := restores(c.ctx, c.tx)
 	if err != nil {
 		return err
-	}
-	restored := map[string]Restored{}
-	for i := range all {
-		restored[all[i].Flow] = all[i].Restored
 	}
 	for _, jb := range js {
 		if r := restored[jb.Flow]; jb.Unresolved() && jb.UnresolvedAt.Equal(r.At) {

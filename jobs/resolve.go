@@ -12,6 +12,10 @@ import (
 type Verdict struct {
 	// Applied: the write was done. Else it was not, and is to be sent again.
 	Applied bool
+	// Older: what stands in the target is an older state than is wanted now, which is still
+	// to be written. Only with Applied. It has to be said after a restore alone: else the
+	// journal knows which state the write in doubt had.
+	Older bool
 	// Link is the target's own id of the record as a JSON scalar; "" when the person
 	// did not give it. Only with Applied.
 	Link string
@@ -152,7 +156,14 @@ func (r *resolving) resolve() error {
 // inDoubt is the generation whose write is in doubt; known is false when the
 // history does not tell any more. What is pinned is sent again whatever is wanted by
 // then, so that it, and not the attempt, says what was written.
+//
+// After a restore of the journal nobody knows which state stands in the target. Where a
+// second write does no harm, the record is written as it is wanted now; of what is
+// written at most once the person says whether it is as it was wanted when it was held.
 func (r *resolving) inDoubt() (generation int64, known bool, err error) {
+	if known, err := r.remembered(); err != nil || !known {
+		return 0, false, err
+	}
 	ps, err := r.tx.Pins(r.ctx, []RowID{r.row.RowID})
 	if err != nil || len(ps) > 0 {
 		for _, p := range ps {
@@ -162,18 +173,31 @@ func (r *resolving) inDoubt() (generation int64, known bool, err error) {
 	}
 	as, err := r.tx.Attempts(r.ctx, r.row.RowID, 100)
 	for _, a := range as {
-		if FollowOf(a.Class).Doubts || a.Code == CodeCreatedInDoubt {
+		held := a.Code == CodeUnresolvable && r.f.Strategy == connectors.AtMostOnce
+		if FollowOf(a.Class).Doubts || a.Code == CodeCreatedInDoubt || held {
 			return a.Generation, true, err
 		}
 	}
 	return 0, false, err
 }
 
+// remembered reports whether the journal can tell which state the write in doubt had:
+// not, where a restore has left the doubt, or what was sent since may have come upon a
+// write that it does not know.
+func (r *resolving) remembered() (bool, error) {
+	if r.f.Strategy == connectors.AtMostOnce || r.f.Every() {
+		return true, nil
+	}
+	restored, err := restores(r.ctx, r.tx)
+	at := restored[r.row.Flow].At
+	return at.IsZero() || r.row.AppliedAt.After(at), err
+}
+
 // applied notes that the write in doubt was done.
 func (r *resolving) applied(generation int64, known bool) error {
 	row := r.row
 	k := row.EntityKey()
-	newest := known && generation == row.Generation && row.RenamedFrom == ""
+	newest := known && generation == row.Generation && row.RenamedFrom == "" && !r.v.Older
 	removed := newest && row.Gone && r.f.OnDelete != "ignore"
 	row.AppliedGeneration, row.AppliedAt, row.AppliedHash = max(row.AppliedGeneration, generation, 1), r.now, nil
 	row.AppliedGone = removed

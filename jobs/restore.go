@@ -53,6 +53,16 @@ func (s *FlowState) readToTheEnd(began, now time.Time) {
 	}
 }
 
+// after is what a flow knows once it was restored again while r stood: as long as what
+// was left in doubt by r is not over, the backup that counts is the earlier one. open
+// says that a row of the flow is still in doubt since r.
+func (next Restored) after(r Restored, open bool) Restored {
+	if !r.At.IsZero() && (open || !r.doubt(next.AsOf).IsZero()) && r.AsOf.Before(next.AsOf) {
+		next.AsOf = r.AsOf
+	}
+	return next
+}
+
 // forgotten reports whether a write of the row may have been done between the backup
 // and the restore that nothing tells of: no outcome of it is known since, and it is
 // not in doubt already.
@@ -68,6 +78,8 @@ type restoration struct {
 	Doubted int64 `json:"doubted"`
 	Again   int64 `json:"again"`
 	Held    int64 `json:"held"`
+	// Still are the flows of which rows were in doubt since an earlier restore.
+	Still []string `json:"still,omitempty"`
 }
 
 // Doubtful is how many rows a restore puts in doubt.
@@ -254,10 +266,17 @@ func (j *Journal) restoreRows(ctx context.Context, tx Tx, r *Run, s *restoration
 	if err != nil {
 		return err
 	}
+	before, err := restores(ctx, tx)
+	if err != nil {
+		return err
+	}
 	var history []Attempt
 	var asks []Request
 	for i := range rows {
 		row, f := &rows[i], of[rows[i].Flow]
+		if row.Unresolved() && row.UnresolvedAt.Equal(before[row.Flow].At) && !slices.Contains(s.Still, row.Flow) {
+			s.Still = append(s.Still, row.Flow)
+		}
 		what := "the journal was restored to its state of " + stampText(s.AsOf)
 		class := connectors.Unknown
 		row.AppliedHash = nil
@@ -284,6 +303,16 @@ func (j *Journal) restoreRows(ctx context.Context, tx Tx, r *Run, s *restoration
 	return tx.AddRequests(ctx, asks)
 }
 
+// restores are the restores that the flows know of.
+func restores(ctx context.Context, tx Tx) (map[string]Restored, error) {
+	fs, err := tx.Flows(ctx)
+	out := map[string]Restored{}
+	for i := range fs {
+		out[fs[i].Flow] = fs[i].Restored
+	}
+	return out, err
+}
+
 // codeJournalRestored is a restore of the journal in a row's history.
 const codeJournalRestored = "journal_restored"
 
@@ -291,7 +320,9 @@ const codeJournalRestored = "journal_restored"
 func (j *Journal) restoreRow(row *Row, f *Flow, s *restoration, bare bool, asks *[]Request) string {
 	switch {
 	case row.State == Held:
-		return "it waits for a person, as before"
+		what := "a write of it may have been done since, and whoever was to look at it has to look once more"
+		row.LastCode, row.LastMessage, row.LastAt = codeJournalRestored, what, s.At
+		return what
 	case row.State == Dead:
 		return "a write of it may have been done since; it stays dead"
 	case row.State == Ready && f.Strategy == connectors.AtMostOnce:
@@ -337,7 +368,7 @@ func (j *Journal) restoreFlows(ctx context.Context, tx Tx, s *restoration, flows
 		if err != nil {
 			return err
 		}
-		fs.Restored = s.Restored
+		fs.Restored = s.after(fs.Restored, slices.Contains(s.Still, name))
 		fs.PageStarts, fs.Suspect = 0, ""
 		if err := tx.SaveFlow(ctx, fs); err != nil {
 			return err

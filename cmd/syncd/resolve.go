@@ -34,6 +34,10 @@ func (a *app) resolveCmd() *cobra.Command {
 --link, where the target cannot be asked for it. --resend says that it was not
 done: the record is written as it is wanted now.
 
+After a restore of the target or the journal, syncd cannot know which state of a record
+stands in the target. --applied then says that it is the one that is wanted; add --older
+when it is another one, and the present one is written too.
+
 It is for held jobs, which wait for nothing else, and for open or dead ones in
 doubt, when you know sooner than a look-up tells. Look first: a record that is
 sent again although it is there is there twice. Who said it and why are kept in
@@ -47,12 +51,15 @@ the job's history.`,
 				return usage("say why with --reason; it is kept in the job's history")
 			case link != "" && !v.Applied:
 				return usage("--link goes with --applied: a record that is not in the target has no id there")
+			case v.Older && !v.Applied:
+				return usage("--older goes with --applied: with --resend the record is written as it is wanted anyway")
 			}
 			v.Link, v.By = linkOf(link), userName()
 			return a.resolve(cmd.Context(), args[0], v)
 		},
 	}
 	c.Flags().BoolVar(&v.Applied, "applied", false, "the write was done")
+	c.Flags().BoolVar(&v.Older, "older", false, "with --applied: what stands there is an older state; write the present one too")
 	c.Flags().BoolVar(&again, "resend", false, "the write was not done; send the record again")
 	c.Flags().StringVar(&v.Why, "reason", "", "why, in a few `words`")
 	c.Flags().StringVar(&link, "link", "", "the record's `id` in the target; a number, or a text")

@@ -20,8 +20,10 @@ const (
 	InTrouble
 	// OnRenewal: about once in a third of a lease.
 	OnRenewal
-	// ByCommand: by a person's command beside the daemon.
+	// ByCommand: by a person's command beside the daemon, or while none runs.
 	ByCommand
+	// AtEnd: only while a daemon ends well.
+	AtEnd
 )
 
 // Stages of a commit. A kind of transaction and a stage make a point: claim.committing.
@@ -55,12 +57,20 @@ var transactions = []struct {
 	{"join", []string{"Join"}, "a daemon shows itself to the others", AtStart},
 	{"take", []string{"Take"}, "a daemon takes a lane", AtStart},
 	{"renew", []string{"Renew"}, "a daemon renews its leases", OnRenewal},
+	{"mark", []string{"Mark"}, "a daemon marks how far the journal has come", AtStart},
+	{"leave", []string{"Leave"}, "a daemon says that it takes nothing more", AtEnd},
+	{"release", []string{"Release"}, "a daemon gives a lane back", AtEnd},
+	{"part", []string{"Part"}, "a daemon takes itself off the list", AtEnd},
 	{"replay", []string{"Replay", "ReplayStep"}, "jobs are to be written once more", ByCommand},
 	{"remap", []string{"Remap", "RemapStep"}, "records are to be read again", ByCommand},
 	{"resolve", []string{"Resolve"}, "a person says what became of a write", ByCommand},
 	{"reset", []string{"SourceReset"}, "a new epoch of a source begins", ByCommand},
 	{"errand", []string{"StartRun"}, "an errand begins", ByCommand},
 	{"step", []string{"StepRun"}, "a step of an errand is done", ByCommand},
+	{"stop", []string{"StopRun"}, "an errand ends before its time", ByCommand},
+	{"discard", []string{"Discard", "DiscardStep"}, "jobs are given up", ByCommand},
+	{"erase", []string{"Erase"}, "the content of a record is removed", ByCommand},
+	{"restored", []string{"BeginRestore"}, "the epoch begins that follows a restore of the journal", ByCommand},
 }
 
 // moments are the points outside the journal's transactions.

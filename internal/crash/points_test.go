@@ -26,9 +26,8 @@ func TestEachPointIsNamedOnceAndSaysWhatItIs(t *testing.T) {
 
 // unnamed are verbs of the journal that no run of some minutes passes, or whose loss the ledgers of test/torture could not tell from what
 // was asked for.
-var unnamed = []string{"PageGivenUp", "RecoverOwn", "PostponeRequest", "DropRequest", "Probe", "Leave", "Part", "Release", "Secret",
-	"BeginRestore", "Mark", "Moved", "SameFile", "CancelCopy", "Erase",
-	"AfterHold", "AfterSuspension", "Bury", "Discard", "DiscardStep", "ProbeNow", "ResumeExpiry", "StopRun"}
+var unnamed = []string{"PageGivenUp", "RecoverOwn", "PostponeRequest", "DropRequest", "Probe", "Secret",
+	"Moved", "SameFile", "CancelCopy", "AfterHold", "AfterSuspension", "Bury", "ProbeNow", "ResumeExpiry"}
 
 func TestEachVerbThatCommitsHasItsPoints(t *testing.T) {
 	writing := committing(t, "../../jobs")

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
@@ -174,8 +175,24 @@ var pinRules = []rule{
 			b.Fatalf("another one after a restart, %v", err)
 		}
 	}},
+	{"the secret is there before anybody needs it, so that every backup has it", func(b *bench) {
+		ctx := context.Background()
+		var m map[string]string
+		err := b.engine.View(ctx, func(tx jobs.Tx) (err error) {
+			m, err = tx.Meta(ctx)
+			return err
+		})
+		secret, serr := b.journal.Secret(ctx)
+		if err := errors.Join(err, serr); err != nil || m["idempotency_secret"] != hex.EncodeToString(secret) {
+			b.Fatalf("a new journal has %d bytes of a secret, %v", len(m["idempotency_secret"])/2, err)
+		}
+	}},
 	{"of daemons that need the secret first at the same time one makes it", func(b *bench) {
 		ctx := context.Background()
+		err := b.engine.Update(ctx, func(tx jobs.Tx) error { return tx.PutMeta(ctx, "idempotency_secret", "") })
+		if err != nil {
+			b.Fatal(err)
+		}
 		const n = 8
 		type made struct {
 			secret string

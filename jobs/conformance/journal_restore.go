@@ -212,6 +212,76 @@ var restoreRules = []rule{
 			is(b, jb.Key+" later", jb.DoubtSince, time.Time{}) // a write that is remembered is in doubt by then
 		}
 	}},
+	{"restored again while that is in doubt, what is told is the time of the earlier backup", func(b *bench) {
+		b.flow.Strategy = connectors.IdempotencyKey
+		b.admit(b.ev("1", 10, "OPEN", "one"))
+		first := b.at
+		b.pass(time.Hour)
+		b.restore(first)
+		b.pass(time.Hour)
+		b.caughtUp()
+		b.pass(2 * jobs.RestoreMargin) // one row is still in doubt
+		b.restore(b.at)
+		b.pass(time.Minute)
+		b.admit(b.ev("2", 10, "NEW", "one"))
+		for _, jb := range b.claim() {
+			is(b, jb.Key, jb.DoubtSince, first)
+			b.settle(jb, applied)
+		}
+		b.restore(b.at) // the stream was not read to its end in between
+		b.pass(time.Minute)
+		b.admit(b.ev("3", 10, "OTHER", "one"))
+		for _, jb := range b.claim() {
+			is(b, jb.Key+", not over", jb.DoubtSince, first)
+			b.settle(jb, applied)
+		}
+		b.caughtUp()
+		b.pass(2 * jobs.RestoreMargin)
+		later := b.at
+		b.restore(later)
+		b.pass(time.Minute)
+		b.admit(b.ev("4", 10, "LATER", "one"))
+		for _, jb := range b.claim() {
+			is(b, jb.Key+", the earlier is over", jb.DoubtSince, later)
+		}
+	}},
+	{"after a restore a word that a write was done says nothing of its state, unless it is sent at most once", func(b *bench) {
+		b.keyed()
+		b.admit(b.ev("1", 10, "A", "one"))
+		jb := b.one()
+		b.pin(jb, 0)
+		b.settle(jb, unknown)
+		b.restore(b.at)
+		b.pass(time.Hour)
+		b.taken("A", applied7)
+		b.want("A", jobs.Ready, jobs.ReasonNone)
+		b.settle(b.one(), applied)
+		b.admit(b.ev("1", 11, "A", "two"))
+		jb = b.one()
+		b.pin(jb, 1)
+		b.settle(jb, unknown)
+		b.pass(time.Hour)
+		b.taken("A", applied7) // this one is remembered
+		b.want("A", jobs.Done, jobs.ReasonNone)
+	}},
+	{"what is sent at most once is as it is wanted where a person says so after a restore, and older where they say that", func(b *bench) {
+		b.once()
+		b.restore(b.at)
+		b.pass(time.Minute)
+		b.admit(b.ev("1", 10, "A", "one"), b.ev("2", 10, "B", "one"), b.ev("3", 10, "C", "one"))
+		for range 3 {
+			b.settle(b.one(), connectors.Outcome{Class: connectors.Transient, Code: jobs.CodeUnresolvable})
+		}
+		b.taken("A", applied7)
+		b.want("A", jobs.Done, jobs.ReasonNone)
+		older := applied7
+		older.Older = true
+		b.taken("B", older)
+		b.want("B", jobs.Ready, jobs.ReasonNone)
+		b.admit(b.ev("3", 11, "C", "two")) // after somebody has looked, perhaps
+		b.taken("C", applied7)
+		b.want("C", jobs.Ready, jobs.ReasonNone)
+	}},
 	{"a restore goes in steps, on where it was, and no daemon runs before its end", func(b *bench) {
 		ctx := context.Background()
 		const n = 1100

@@ -387,7 +387,7 @@ func (x *both) Meta(ctx context.Context) (map[string]string, error) {
 	return look(x, "Meta", func(m map[string]string) map[string]string {
 		out := map[string]string{}
 		for name, value := range m {
-			if name != "epoch" && name != "created_at" { // each has its own
+			if !slices.Contains([]string{"epoch", "created_at", "idempotency_secret"}, name) { // each has its own
 				out[name] = value
 			}
 		}

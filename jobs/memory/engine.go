@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -56,7 +55,8 @@ func Open(o Options) *Engine {
 	}
 	e := &Engine{o: o, turn: make(chan struct{}, 1)}
 	s := &state{}
-	for name, value := range map[string]string{"epoch": rand.Text(), "created_at": e.Now().Format(time.RFC3339Nano), "schema": schema} {
+	s.meta.put(e.edits, text("schema"), schema)
+	for name, value := range jobs.FirstFacts(e.Now()) {
 		s.meta.put(e.edits, text(name), value)
 	}
 	e.state.Store(s)

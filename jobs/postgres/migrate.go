@@ -2,12 +2,10 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"embed"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -168,8 +166,11 @@ func (e *Engine) up(ctx context.Context, r readiness) error {
 
 // sign writes the journal's own facts once.
 func (e *Engine) sign(ctx context.Context) error {
-	_, err := e.pool.Exec(ctx, `INSERT INTO `+e.o.Schema+`.meta (name, value) VALUES ('epoch', $1), ('created_at', $2) ON CONFLICT DO NOTHING`,
-		rand.Text(), e.Now().Format(time.RFC3339Nano))
+	var names, values []string
+	for name, value := range jobs.FirstFacts(e.Now()) {
+		names, values = append(names, name), append(values, value)
+	}
+	_, err := e.pool.Exec(ctx, `INSERT INTO `+e.o.Schema+`.meta (name, value) SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING`, names, values)
 	if err != nil {
 		return fmt.Errorf("write the journal's own facts: %w", err)
 	}

@@ -2,13 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
@@ -104,10 +102,7 @@ func (s settled) Connect(ctx context.Context) (driver.Conn, error) {
 
 // sign writes the journal's own facts once.
 func (e *Engine) sign(ctx context.Context, c *conn) error {
-	for name, value := range map[string]string{
-		"epoch":      rand.Text(),
-		"created_at": e.Now().Format(time.RFC3339Nano),
-	} {
+	for name, value := range jobs.FirstFacts(e.Now()) {
 		if _, err := c.execWaiting(ctx, `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, value); err != nil {
 			return fmt.Errorf("write the journal's own facts: %w", err)
 		}

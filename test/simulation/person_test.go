@@ -68,18 +68,15 @@ func (w *world) resolve(ctx context.Context, a *actor, r *jobs.Row) {
 	if w.engine.Now().Before(r.UnresolvedAt.Add(settle)) {
 		return
 	}
-	v, older := jobs.Verdict{By: "a person", Why: "looked"}, false
+	v := jobs.Verdict{By: "a person", Why: "looked"}
 	w.land()
 	// That the record is there says that its create was done, and nothing of a change.
 	if there := w.flows[r.Flow].e.Records(r.Key); len(there) > 0 && (!r.Applied() || bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)) {
 		v.Applied, v.Link = true, there[0].Link()
-		older = !bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)
+		// It is there as the backup has it.
+		v.Older = r.LastCode == "restored" && !bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)
 	}
 	_, refused, err := w.beside.Resolve(ctx, r.RowID, v, w.configured(w.shards))
-	if older && refused == "" && err == nil && r.LastCode == "restored" {
-		// It is there as the backup has it.
-		_, err = w.beside.Replay(ctx, []jobs.RowID{r.RowID}, w.configured(w.shards))
-	}
 	a.st.seen("a held job is resolved")
 	if a.st.told() {
 		a.st.note(fmt.Sprintf("resolves %s: applied %v, refused %q, %v", r, v.Applied, refused, err))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -58,8 +59,54 @@ func (s *session) asks(ctx context.Context, p *crash.Point) ([]string, error) {
 		return []string{"redeliver", "customers", "--since", "1h", "--yes"}, nil
 	case "resolve":
 		return s.held(ctx)
+	case "discard":
+		return refused, nil
+	case "erase":
+		return s.forget(ctx)
+	case "stop":
+		return s.begun(ctx)
 	}
 	return nil, fmt.Errorf("no command is known that passes %s", p.Name)
+}
+
+// refused gives up what the ERP never accepts, which has to be asked for until there is some.
+var refused = []string{"jobs", "discard", "--flow", "refunds", "--reason", "never accepted", "--yes"}
+
+// forget is the command that removes the content of a record that was written.
+func (s *session) forget(ctx context.Context) ([]string, error) {
+	js, err := s.w.list(ctx, "--flow", "customers", "--state", "done")
+	if err != nil {
+		return nil, err
+	}
+	key := "none" // yet
+	if len(js) > 0 {
+		key = js[s.rnd.IntN(len(js))].Key
+	}
+	return []string{"erase", "customers/" + key, "--reason", "asked to", "--yes"}, nil
+}
+
+// begun has an errand be left open, and is the command that ends it.
+func (s *session) begun(ctx context.Context) ([]string, error) {
+	for begun := time.Now(); time.Since(begun) < recoverTime; {
+		if _, err := s.w.dies(ctx, "step."+crash.Committing, []string{"redeliver", "stock", "--since", "1h", "--yes"}); err != nil {
+			return nil, err
+		}
+		out, err := s.w.syncd(ctx, nil, "runs", "--open", "--json")
+		if err != nil {
+			return nil, err
+		}
+		var open struct{ Runs []struct{ ID int64 } }
+		if err := json.Unmarshal(out, &open); err != nil {
+			return nil, fmt.Errorf("syncd runs: %w: %s", err, out)
+		}
+		if len(open.Runs) > 0 {
+			return []string{"runs", "--stop", strconv.FormatInt(open.Runs[0].ID, 10)}, nil
+		}
+		if err := s.w.daemon.sleep(ctx, 300*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("no errand was left open for %s", recoverTime)
 }
 
 // held has a create be held whose answer was lost, and is the command that ends that.
@@ -109,12 +156,16 @@ func (w *world) resolve(ctx context.Context) error {
 // word is what the ERP shows of a write in doubt: whether the record of a create is there. An update through a link can be sent again whatever
 // became of it.
 func (w *world) word(ctx context.Context, j job) ([]string, error) {
-	link, err := w.link(ctx, j)
+	link, version, err := w.known(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	if x := w.erp.holds(j.Flow, j.Key); x != nil && link == "" {
-		return []string{"--applied", "--link", strconv.FormatInt(x.id, 10)}, nil
+	if id, stands := w.erp.holds(j.Flow, j.Key); id != 0 && link == "" {
+		word := []string{"--applied", "--link", strconv.FormatInt(id, 10)}
+		if w.wasPutBack && stands < version {
+			word = append(word, "--older")
+		}
+		return word, nil
 	}
 	return []string{"--resend"}, nil
 }

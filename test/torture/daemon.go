@@ -139,6 +139,21 @@ func (p *process) dies(ctx context.Context, within time.Duration) (bool, error) 
 	return true, nil
 }
 
+// diesStopping asks the process to end, and reports whether it killed itself meanwhile.
+func (p *process) diesStopping(ctx context.Context) (bool, error) {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return false, fmt.Errorf("stop syncd: %w", err)
+	}
+	died, err := p.dies(ctx, stopTime)
+	if err != nil && p.hasEnded() && p.cmd.ProcessState.Success() {
+		return false, nil
+	}
+	return died, err
+}
+
+// stopTime is how long a daemon may take to end.
+const stopTime = 40 * time.Second
+
 // strange is an end that nobody asked for.
 func (p *process) strange(how string) error {
 	return fmt.Errorf("syncd %s (%s); the end of its log:\n%s", how, p.cmd.ProcessState, p.tail())
@@ -149,7 +164,7 @@ func (p *process) stop(ctx context.Context) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop syncd: %w", err)
 	}
-	t := time.NewTimer(40 * time.Second)
+	t := time.NewTimer(stopTime)
 	defer t.Stop()
 	select {
 	case <-p.ended:

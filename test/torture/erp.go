@@ -40,6 +40,8 @@ type remembered struct {
 	body   string
 	status int // 0 while it is at work
 	answer any
+	// forgotten: syncd cannot know any more what it has sent under the key.
+	forgotten bool
 }
 
 // keyTime is how long a key is remembered: what torture.yaml says, and not longer.
@@ -105,7 +107,9 @@ func (e *erp) recall(k *kind, key, body, ref string) *remembered {
 		k.keys[key] = &remembered{since: time.Now(), body: body}
 		return nil
 	case r.body != body:
-		k.ledger.blame(ref, "another body came under the key of an earlier create")
+		if !r.forgotten {
+			k.ledger.blame(ref, "another body came under the key of an earlier create")
+		}
 		return &remembered{status: http.StatusUnprocessableEntity, answer: map[string]any{"error": "the key belongs to another body"}}
 	case r.status == 0:
 		return &remembered{status: http.StatusConflict, answer: map[string]any{"error": "a create under this key is at work"}}
@@ -121,6 +125,23 @@ func (e *erp) remember(k *kind, key string, status int, answer any) {
 			delete(k.keys, key)
 		}
 	}
+}
+
+// forgotten tells that the journal was put back to its state of a time.
+func (e *erp) forgotten(asOf time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, k := range e.kinds {
+		for _, r := range k.keys {
+			r.forgotten = r.forgotten || !r.since.Before(asOf)
+		}
+	}
+}
+
+// refused reports whether a document is never accepted as it is.
+func (k *kind) refused(body map[string]any) bool {
+	rev, _ := body["rev"].(json.Number)
+	return k.ledger.refuses != nil && k.ledger.refuses(rev.String())
 }
 
 // be sets what happens to every write from now on.
@@ -274,6 +295,9 @@ func (e *erp) create(w http.ResponseWriter, r *http.Request) {
 		if ref == "" {
 			return http.StatusUnprocessableEntity, map[string]any{"error": "ref is required"}
 		}
+		if k.refused(body) {
+			return http.StatusUnprocessableEntity, map[string]any{"error": "this is never accepted"}
+		}
 		if k.unique && len(k.byRef[ref]) > 0 {
 			return http.StatusConflict, map[string]any{"error": "ref is taken"}
 		}
@@ -292,6 +316,9 @@ func (e *erp) update(w http.ResponseWriter, r *http.Request) {
 		if x == nil || x.kind != r.PathValue("kind") {
 			return http.StatusNotFound, map[string]any{"error": "no such document"}
 		}
+		if k.refused(body) {
+			return http.StatusUnprocessableEntity, map[string]any{"error": "this is never accepted"}
+		}
 		before := fmt.Sprint(x.body)
 		for f, v := range body {
 			x.body[f] = v
@@ -305,19 +332,20 @@ func (e *erp) update(w http.ResponseWriter, r *http.Request) {
 
 // effect is what the ledger notes of a document that has just been written.
 func (e *erp) effect(x *document, create bool) effect {
-	number := func(field string) int64 {
-		n, _ := x.body[field].(json.Number)
-		v, _ := n.Int64()
-		return v
-	}
-	body := strconv.FormatInt(number("rev"), 10)
-	if of := e.byID[number("of")]; of != nil {
+	body := strconv.FormatInt(x.number("rev"), 10)
+	if of := e.byID[x.number("of")]; of != nil {
 		body += " of " + of.ref
 	}
 	if in, ok := x.body["in"].(json.Number); ok {
 		body += " in " + in.String()
 	}
-	return effect{at: time.Now(), create: create, id: strconv.FormatInt(x.id, 10), version: number("version"), body: body}
+	return effect{at: time.Now(), create: create, id: strconv.FormatInt(x.id, 10), version: x.number("version"), body: body}
+}
+
+func (x *document) number(field string) int64 {
+	n, _ := x.body[field].(json.Number)
+	v, _ := n.Int64()
+	return v
 }
 
 func (e *erp) find(w http.ResponseWriter, r *http.Request) {
@@ -332,14 +360,14 @@ func (e *erp) find(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"data": out})
 }
 
-// holds is the one document of a reference; nil for none.
-func (e *erp) holds(name, ref string) *document {
+// holds is the id of the one document of a reference, and the version that it has; 0 for none.
+func (e *erp) holds(name, ref string) (id, version int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if xs := e.kinds[name].byRef[ref]; len(xs) > 0 {
-		return xs[0]
+		return xs[0].id, xs[0].number("version")
 	}
-	return nil
+	return 0, 0
 }
 
 func (x *document) json() map[string]any {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 func kills() (at []*row, anywhen *row) {
 	for _, p := range crash.Points() {
 		r := &row{fault: "SIGKILL at " + p.Name, kill: true, point: &p}
-		if p.When == crash.ByCommand {
+		switch {
+		case p.When == crash.ByCommand && strings.HasPrefix(p.Name, "restored."):
+			r.inject, r.restores = putBack(&p), true
+		case p.When == crash.ByCommand:
 			r.inject = halfDone(&p)
 		}
 		at = append(at, r)

@@ -57,6 +57,8 @@ type ledger struct {
 	// ordered says that its records are events, each of which is written once, and in its order within its group, which its body names
 	// after " in ".
 	ordered bool
+	// refuses tells what the target refuses; nil for nothing. A state that is refused need not arrive.
+	refuses func(body string) bool
 
 	mu      sync.Mutex
 	blames  []finding
@@ -195,6 +197,9 @@ func (l *ledger) history(key string, es []effect, add adder) {
 // end looks whether the newest state of a record stands.
 func (l *ledger) end(key string, ss []state, es []effect, add adder) {
 	newest := ss[len(ss)-1]
+	if l.refuses != nil && l.refuses(newest.body) {
+		return // whether one before it was written is a matter of time
+	}
 	if len(es) == 0 {
 		add(lost, key, newest.at, "it never arrived")
 		return

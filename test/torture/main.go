@@ -190,11 +190,14 @@ func (o options) run(ctx context.Context, dir, binary string, say func(string, .
 		return nil, fmt.Errorf("--only: %w", err)
 	}
 	rnd := rand.New(rand.NewPCG(o.seed, 2))
-	together, apart := part{worlds: o.abreast}, part{apart: true, worlds: 1}
+	together, apart, restores := part{worlds: o.abreast}, part{apart: true, worlds: 1}, part{worlds: o.abreast}
 	for _, r := range o.common(rnd) {
 		p := &together
-		if r.apart {
+		switch {
+		case r.apart:
 			p = &apart
+		case r.restores:
+			p = &restores
 		}
 		p.rows = append(p.rows, r)
 	}
@@ -203,7 +206,7 @@ func (o options) run(ctx context.Context, dir, binary string, say func(string, .
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	for i, p := range []part{together, apart, {rows: o.fullDisk(say), disk: newSmallDisk, worlds: 1}, {rows: o.cuts(say), disk: newImage, worlds: 1}} {
+	for i, p := range []part{together, apart, restores, {rows: o.fullDisk(say), disk: newSmallDisk, worlds: 1}, {rows: o.cuts(say), disk: newImage, worlds: 1}} {
 		p.rows = slices.DeleteFunc(p.rows, func(r *row) bool { return r.planned == 0 || !only.MatchString(r.fault) })
 		rows = append(rows, p.rows...)
 		if err := o.part(ctx, p, filepath.Join(dir, fmt.Sprint(i)), binary, shared, rnd, say); err != nil {

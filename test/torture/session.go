@@ -20,6 +20,8 @@ type row struct {
 	kill bool
 	// apart says that a world with servers of its own is needed, because they are stopped.
 	apart bool
+	// restores says that the journal is put back from a backup, after which much is in doubt for long: that is done in worlds apart.
+	restores bool
 	// point is where the daemon, or a command, kills itself; nil for another fault.
 	point *crash.Point
 	// inject, nil where the daemon kills itself, does the fault to a running daemon. It returns how long it took from the end of the fault to the next confirmed write; 0
@@ -154,6 +156,12 @@ func (s *session) die(ctx context.Context, r *row) (bool, error) {
 	defer s.lure(r.point)()
 	if err := s.w.daemon.arm(); err != nil {
 		return false, err
+	}
+	if r.point.When == crash.AtEnd {
+		if err := s.w.daemon.sleep(ctx, s.upTo(500*time.Millisecond)); err != nil {
+			return false, err
+		}
+		return s.w.daemon.diesStopping(ctx)
 	}
 	return s.w.daemon.dies(ctx, dieTime)
 }

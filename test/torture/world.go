@@ -49,6 +49,9 @@ type world struct {
 	journal   *database // nil for SQLite
 	ledgers   []*ledger
 
+	// wasPutBack says that the journal was put back from a backup.
+	wasPutBack bool
+
 	started int
 	shards  int      // of the ERP
 	daemon  *process // the one that runs; nil for none
@@ -81,7 +84,9 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	prices, stock := newLedger("prices", false), newLedger("stock", true)
 	payments, notices, movements := newLedger("payments", false), newLedger("notices", false), newLedger("movements", false)
 	movements.ordered = true
-	w.ledgers = []*ledger{customers, orders, prices, stock, payments, notices, movements}
+	refunds := newLedger("refunds", false)
+	refunds.refuses = func(body string) bool { n, _ := strconv.Atoi(body); return n%3 == 0 }
+	w.ledgers = []*ledger{customers, orders, prices, stock, payments, notices, movements, refunds}
 	if w.shop, err = newShop(seed); err != nil {
 		return w, err
 	}
@@ -91,6 +96,7 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	w.shop.offer("payments", "Y-", "", 2, payments)
 	w.shop.offer("notices", "N-", "", 1, notices) // a command ends each doubt
 	w.shop.offerEvents("movements", "M-", groups, movements)
+	w.shop.offer("refunds", "R-", "", 1, refunds)
 	if w.erp, err = newERP(seed + 1); err != nil {
 		return w, err
 	}
@@ -101,6 +107,7 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	w.erp.keepKeyed("payments", payments)
 	w.erp.keep("notices", false, notices)
 	w.erp.keep("movements", true, movements)
+	w.erp.keep("refunds", true, refunds)
 	d, err := newDatabase(ctx, "", at.shared)
 	if err != nil {
 		return w, err
@@ -124,7 +131,7 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 
 // configure writes the configuration anew.
 func (w *world) configure() error {
-	journal := "sqlite:" + filepath.Join(w.place.dir, "syncd.db")
+	journal := "sqlite:" + w.journalFile()
 	if w.journal != nil {
 		journal = `{postgres: {url: "${env:TORTURE_JOURNAL}"}}`
 	}
@@ -362,7 +369,7 @@ func (w *world) quiesce(ctx context.Context, say func(string, ...any)) ([]findin
 		if time.Since(at) < stuck && time.Since(begun) < longest {
 			continue
 		}
-		say("%d records or jobs are missing:\n%s", missing, w.explain(ctx))
+		say("%d records or jobs are missing:\n%s", missing, w.explain(ctx, fs))
 		if len(fs) == 0 {
 			return nil, fmt.Errorf("everything has arrived, and %d jobs are not done", missing)
 		}
@@ -370,17 +377,20 @@ func (w *world) quiesce(ctx context.Context, say func(string, ...any)) ([]findin
 	}
 }
 
-// link is what the journal knows as the ERP's id of a job's record; "" for nothing.
-func (w *world) link(ctx context.Context, j job) (string, error) {
+// known is what the journal knows as the ERP's id of a job's record, "" for nothing, and the version that is wanted.
+func (w *world) known(ctx context.Context, j job) (link string, version int64, err error) {
 	out, err := w.syncd(ctx, nil, "jobs", "show", "--json", j.Flow+"/"+j.Key)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	var known struct{ Link string }
+	var known struct {
+		Link    string
+		Version int64
+	}
 	if err := json.Unmarshal(out, &known); err != nil {
-		return "", fmt.Errorf("syncd jobs show: %w: %s", err, out)
+		return "", 0, fmt.Errorf("syncd jobs show: %w: %s", err, out)
 	}
-	return known.Link, nil
+	return known.Link, known.Version, nil
 }
 
 // command is a command beside the daemon.
@@ -427,26 +437,31 @@ func (w *world) list(ctx context.Context, how ...string) ([]job, error) {
 // mostListed is how many jobs a listing has at most.
 const mostListed = 10000
 
-// explain is what syncd says of some jobs that are not done.
-func (w *world) explain(ctx context.Context) string {
+// explain is what syncd says of some jobs that are not done, and of some records with which something is wrong.
+func (w *world) explain(ctx context.Context, fs []finding) string {
 	const most = 5
 	var b strings.Builder
-	for _, state := range []string{"ready", "held", "dead"} {
-		js, err := w.list(ctx, "--state", state)
-		for _, j := range js[:min(len(js), most)] {
-			for _, how := range [][]string{{"explain"}, {"jobs", "show"}} {
-				out, err := w.syncd(ctx, nil, append(how, j.Flow+"/"+j.Key)...)
-				fmt.Fprintf(&b, "%s%v\n", out, err)
-			}
-		}
+	var js []job
+	for _, which := range [][]string{{"--state", "ready"}, {"--state", "held"}, {"--state", "dead"}, {"--in-doubt"}} {
+		some, err := w.list(ctx, which...)
 		if err != nil {
 			fmt.Fprintln(&b, err)
+		}
+		js = append(js, some[:min(len(some), most)]...)
+	}
+	for _, f := range fs[:min(len(fs), most)] {
+		js = append(js, job{f.flow, f.key})
+	}
+	for _, j := range js {
+		for _, how := range [][]string{{"explain"}, {"jobs", "show"}} {
+			out, err := w.syncd(ctx, nil, append(how, j.Flow+"/"+j.Key)...)
+			fmt.Fprintf(&b, "%s%v\n", out, err)
 		}
 	}
 	return b.String() + "the end of the log:\n" + w.daemon.tail()
 }
 
-// open is how many jobs are not done, as syncd status says. It resolves those that are held.
+// open is how many jobs are not done, as syncd status says. It resolves those that are held, and gives up what the ERP refuses.
 func (w *world) open(ctx context.Context) (n int, resolved bool, err error) {
 	out, err := w.syncd(ctx, []int{1}, "status", "--json")
 	if err != nil {
@@ -463,5 +478,18 @@ func (w *world) open(ctx context.Context) (n int, resolved bool, err error) {
 			return 0, false, err
 		}
 	}
-	return s.Totals.Open + s.Totals.Dead + s.Totals.Unresolved, s.Totals.Held > 0, nil
+	if s.Totals.Dead > 0 {
+		if _, err := w.syncd(ctx, inVain, refused...); err != nil {
+			return 0, false, err
+		}
+	}
+	if w.wasPutBack && s.Totals.Unresolved > 0 {
+		// That an update is refused does not tell what stands there since the restore: the next one that is accepted does.
+		js, err := w.list(ctx, "--in-doubt")
+		if err != nil {
+			return 0, false, err
+		}
+		s.Totals.Unresolved = len(slices.DeleteFunc(js, func(j job) bool { return j.Flow == "refunds" }))
+	}
+	return s.Totals.Open + s.Totals.Dead + s.Totals.Unresolved, s.Totals.Held+s.Totals.Dead > 0, nil
 }
