@@ -163,6 +163,7 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	go s.tell(ctx)
 	go s.obey(ctx, hup, eng, lose)
 	go verify(ctx, eng, s.log)
+	go collect(ctx)
 	noting := make(chan struct{})
 	go func() {
 		defer close(noting)
