@@ -19,8 +19,8 @@ type instance struct {
 	program  *Program
 	run      *run
 	mapCode  *gojq.Code
-	keyCode  *gojq.Code
-	groups   *gojq.Code // nil without a group expression
+	key      expression
+	group    expression // its code is nil without one
 	locating *gojq.Code // mapCode that tells which field failed; made when needed
 	dec      decoder
 	enc      encoder
@@ -34,15 +34,65 @@ func (p *Program) newInstance() (*instance, error) {
 	if in.mapCode, err = in.compile(stageMap, p.src.Map, false); err != nil {
 		return nil, err
 	}
-	if in.keyCode, err = in.compile(stageKey, p.src.Key, false); err != nil {
+	if in.key, err = in.expression(stageKey, p.src.Key); err != nil {
 		return nil, err
 	}
 	if p.src.Group != "" {
-		if in.groups, err = in.compile(stageGroup, p.src.Group, false); err != nil {
+		if in.group, err = in.expression(stageGroup, p.src.Group); err != nil {
 			return nil, err
 		}
 	}
 	return in, nil
+}
+
+// expression gives a name to a record.
+type expression struct {
+	code *gojq.Code
+	path []string // of an expression that is nothing but a path of names, as most are
+}
+
+func (in *instance) expression(field, src string) (e expression, err error) {
+	if e.code, err = in.compile(field, src, false); err != nil {
+		return e, err
+	}
+	if q, err := gojq.Parse(src); err == nil {
+		e.path = plainPath(q)
+	}
+	return e, nil
+}
+
+// plainPath gives the names of a path such as .a.b; nil for anything else.
+func plainPath(q *gojq.Query) (names []string) {
+	t := q.Term
+	if t == nil || t.Type != gojq.TermTypeIndex || len(q.FuncDefs) > 0 {
+		return nil
+	}
+	if t.Index.Name == "" {
+		return nil
+	}
+	names = append(names, t.Index.Name)
+	for _, s := range t.SuffixList {
+		if s.Index == nil || s.Index.Name == "" {
+			return nil
+		}
+		names = append(names, s.Index.Name)
+	}
+	return names
+}
+
+// at follows the path, as jq does; false where there is no path, or jq has an error to tell.
+func (e expression) at(record map[string]any) (v any, ok bool) {
+	v = record
+	for _, name := range e.path {
+		switch m := v.(type) {
+		case map[string]any:
+			v = m[name]
+		case nil:
+		default:
+			return nil, false
+		}
+	}
+	return v, e.path != nil
 }
 
 // maxProgramBytes bounds the text of a program.
@@ -311,13 +361,13 @@ func (e *evaluation) record(m map[string]any) error {
 	if err := e.run.produce(len(body)); err != nil {
 		return e.failure(stageMap, err)
 	}
-	key, err := e.name(stageKey, e.keyCode, m)
+	key, err := e.name(stageKey, e.key, m)
 	if err != nil {
 		return err
 	}
 	group := ""
-	if e.groups != nil {
-		if group, err = e.name(stageGroup, e.groups, m); err != nil {
+	if e.group.code != nil {
+		if group, err = e.name(stageGroup, e.group, m); err != nil {
 			return err
 		}
 	}
@@ -353,7 +403,29 @@ func (e *evaluation) find(key string) (int, bool) {
 }
 
 // name runs the expression that names a record, or its group, on the record.
-func (e *evaluation) name(stage string, code *gojq.Code, m map[string]any) (string, error) {
+func (e *evaluation) name(stage string, x expression, m map[string]any) (string, error) {
+	v, ok := x.at(m)
+	if !ok {
+		var err error
+		if v, err = e.one(stage, x.code, m); err != nil {
+			return "", err
+		}
+	}
+	text, err := keyText(v)
+	if err == nil {
+		text, err = NormalizeKey(text)
+	}
+	if err != nil {
+		return "", &Error{Stage: stage, Msg: strings.TrimPrefix(err.Error(), "key "), Hint: keyHint(stage, v)}
+	}
+	if e.replaced && strings.ContainsRune(text, '\uFFFD') {
+		return "", &Error{Stage: stage, Msg: "holds a character that is broken in the event, so it may not be the record's own"}
+	}
+	return strings.Clone(text), nil // not a part of the body, which would stay in memory with it
+}
+
+// one is the one value that an expression gives on a record.
+func (e *evaluation) one(stage string, code *gojq.Code, m map[string]any) (any, error) {
 	var names []any
 	err := e.each(stage, code, m, func(v any) error {
 		if names = append(names, v); len(names) > 1 {
@@ -362,22 +434,12 @@ func (e *evaluation) name(stage string, code *gojq.Code, m map[string]any) (stri
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if len(names) == 0 {
-		return "", &Error{Stage: stage, Msg: "gave no value, and every record needs a " + stage}
+		return nil, &Error{Stage: stage, Msg: "gave no value, and every record needs a " + stage}
 	}
-	text, err := keyText(names[0])
-	if err == nil {
-		text, err = NormalizeKey(text)
-	}
-	if err != nil {
-		return "", &Error{Stage: stage, Msg: strings.TrimPrefix(err.Error(), "key "), Hint: keyHint(stage, names[0])}
-	}
-	if e.replaced && strings.ContainsRune(text, '\uFFFD') {
-		return "", &Error{Stage: stage, Msg: "holds a character that is broken in the event, so it may not be the record's own"}
-	}
-	return strings.Clone(text), nil // not a part of the body, which would stay in memory with it
+	return names[0], nil
 }
 
 func keyHint(stage string, v any) string {

@@ -1,8 +1,11 @@
 package mapping
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"pgregory.net/rapid"
 )
@@ -104,4 +107,21 @@ func TestLongKeysThatBeginAlikeNeverMeet(t *testing.T) {
 			rt.Fatalf("fit_key(%q; %d) changed a key that fits to %q", s, n, got)
 		}
 	})
+}
+
+// A key that is a path is read without jq, and says the same of every record.
+func TestAKeyThatIsAPathIsWhatJQGives(t *testing.T) {
+	for _, path := range []string{".a", ".a.b", ".a.b.c"} {
+		plain, jq := mustCompile(t, Source{Map: ".", Key: path, Group: path}), mustCompile(t, Source{Map: ".", Key: "(" + path + ")", Group: "(" + path + ")"})
+		if plain.idle[0].key.path == nil || jq.idle[0].key.path != nil {
+			t.Fatalf("%s: the two are not read in two ways", path)
+		}
+		for _, record := range []string{`{}`, `{"a":"x"}`, `{"a":1.10}`, `{"a":null}`, `{"a":[1]}`, `{"a":{"b":"y"}}`, `{"a":{"b":{"c":true}}}`, `{"a":{"b":{"c":7}}}`, `{"a":{"b":[]}}`, `{"a":{}}`} {
+			got, gerr := mapOnce(t, plain, record)
+			want, werr := mapOnce(t, jq, record)
+			if diff := cmp.Diff(want, got); diff != "" || fmt.Sprint(gerr) != fmt.Sprint(werr) {
+				t.Errorf("%s of %s: %v, jq gives %v (-jq +path)\n%s", path, record, gerr, werr, diff)
+			}
+		}
+	}
 }

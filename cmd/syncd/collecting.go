@@ -16,37 +16,36 @@ import (
 const (
 	usualPercent = 100
 	busyPercent  = 200
-	// busyCycles collections or more in each of two seconds are load; a start has
-	// that many in its first.
-	busyCycles = 2
-	// calmTime is how many seconds without any collection end it.
-	calmTime = 10
+	// lookTime is how often is looked whether something was collected.
+	lookTime = 250 * time.Millisecond
+	// busyLooks in a row that each found a collection are load; a start has fewer.
+	busyLooks = 3
+	// calmLooks in a row that found none end it.
+	calmLooks = 40
 	// mostLive is the live heap, in bytes, above which the percentage stays as usual:
 	// as much again is what doubling it takes.
 	mostLive = 64 << 20
 )
 
-// collecting decides on the percentage once a second.
+// collecting decides on the percentage.
 type collecting struct {
-	cycles uint64 // collections so far
-	hot    bool   // the last second had many
-	busy   bool
-	calm   int // seconds without a collection
+	cycles    uint64 // collections so far
+	hot, calm int    // looks in a row that found a collection, and that found none
+	busy      bool
 }
 
-// second is told the collections so far and the live heap after the last one.
-func (c *collecting) second(cycles, live uint64) (percent int) {
-	n := cycles - c.cycles
-	again := c.hot
-	c.cycles, c.hot = cycles, n >= busyCycles
-	c.calm++
-	if n > 0 {
-		c.calm = 0
+// look is told the collections so far and the live heap after the last one.
+func (c *collecting) look(cycles, live uint64) (percent int) {
+	if cycles != c.cycles {
+		c.hot, c.calm = c.hot+1, 0
+	} else {
+		c.hot, c.calm = 0, c.calm+1
 	}
+	c.cycles = cycles
 	switch {
-	case live > mostLive || c.calm >= calmTime:
+	case live > mostLive || c.calm >= calmLooks:
 		c.busy = false
-	case c.hot && again:
+	case c.hot >= busyLooks:
 		c.busy = true
 	}
 	if c.busy {
@@ -62,7 +61,7 @@ func collect(ctx context.Context) {
 			return
 		}
 	}
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
 	var c collecting
 	percent := usualPercent
@@ -74,7 +73,7 @@ func collect(ctx context.Context) {
 		}
 		read := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/live:bytes"}}
 		metrics.Read(read)
-		if p := c.second(read[0].Value.Uint64(), read[1].Value.Uint64()); p != percent {
+		if p := c.look(read[0].Value.Uint64(), read[1].Value.Uint64()); p != percent {
 			debug.SetGCPercent(p)
 			percent = p
 		}
