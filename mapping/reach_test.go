@@ -131,10 +131,10 @@ func TestTheEventInTheKeyIsLookedAt(t *testing.T) {
 	}
 }
 
-// sameInPart maps a body with and without leaving out what is not looked at.
+// sameInPart maps a body with all that spares work, and by gojq on the whole event.
 func sameInPart(t interface{ Fatalf(string, ...any) }, p *Program, body []byte) {
-	wanted := p.wanted
-	defer func() { p.wanted = wanted }()
+	wanted, direct := p.wanted, p.direct
+	defer func() { p.wanted, p.direct = wanted, direct }()
 	once := func() ([]Pair, error) {
 		if len(p.idle) > 0 { // the last one may have panicked
 			lowerLimits(p)
@@ -142,7 +142,7 @@ func sameInPart(t interface{ Fatalf(string, ...any) }, p *Program, body []byte) 
 		return p.Map(context.Background(), body, testMeta())
 	}
 	part, perr := once()
-	p.wanted = nil
+	p.wanted, p.direct = nil, nil
 	whole, werr := once()
 	if fmt.Sprint(perr) != fmt.Sprint(werr) {
 		t.Fatalf("%q, which looks at %s, on %q:\nin part %v\nwhole   %v", p.src.Map, wanted, body, perr, werr)
@@ -349,6 +349,112 @@ func TestAnEventReadInPartIsMappedTheSame(t *testing.T) {
 			sameInPart(t, p, []byte(damaged(t, document(t, 4))))
 		}
 	})
+}
+
+// straight draws an expression of what is evaluated without gojq, for the most part.
+func (g *programs) straight(n int) string {
+	if n <= 0 {
+		return g.pick(".", ".a", ".b", ".a.b", ".c", ".a?", ".c[0]", ".b[0]?", "1", "null", `"x"`, `"a"`, "true", "$event.c", "$meta.id", "[]", "empty", g.variable())
+	}
+	e := func() string { return "(" + g.straight(n-1-rapid.IntRange(0, 1).Draw(g.t, "less")) + ")" }
+	switch rapid.IntRange(0, 12).Draw(g.t, "kind") {
+	case 0:
+		return e() + " | " + e()
+	case 1:
+		return e() + g.pick(".a", ".b?", ".a.c", "[0]", "[1]?", "[]", "[]?", `["a"]`, "[-1]")
+	case 2:
+		return e() + g.pick(", ", " // ", " // ", " + ", " == ", " < ", " and ", " or ", " != ", " - ") + e()
+	case 3:
+		return "if " + e() + " then " + e() + g.pick(" end", " else "+e()+" end", " elif "+e()+" then "+e()+" end", " elif "+e()+" then "+e()+" else "+e()+" end")
+	case 4:
+		return "{" + g.pick("a", "a: "+e(), `"a"`, `"a": `+e(), "$event", "d: "+g.variable()) + ", b: " + e() + "}"
+	case 5, 6:
+		return "[" + e() + "]"
+	case 7:
+		vars := g.vars
+		defer func() { g.vars = vars }()
+		v, of := g.pick("$x", "$y"), e()
+		g.vars = append(slices.Clone(vars), v)
+		return of + " as " + v + " | " + e()
+	case 8:
+		return e() + " | " + g.pick("length", "type", "not", "add", "tojson", "tostring", "ascii_downcase", "ascii_upcase", "join(\"-\")", "unique", "sort", "tonumber", `ltrimstr("a")`, `rtrimstr("x")`, `startswith("a")`, `endswith("x")`)
+	case 9:
+		return e() + " | " + g.pick("select", "map", "add") + "(" + e() + ")"
+	case 10:
+		return `"\(` + e() + `)-\(` + e() + `)"`
+	case 11:
+		return g.pick("dec_add", "dec_or", "ref", "truncate", "money") + "(" + e() + "; " + e() + ")"
+	}
+	return g.straight(0)
+}
+
+func TestWhatIsEvaluatedDirectlyIsWhatJQGives(t *testing.T) {
+	direct, decided := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := programs{t: t}
+		program := "{v: [" + g.straight(rapid.IntRange(1, 4).Draw(t, "depth")) + "]}"
+		if rapid.IntRange(0, 5).Draw(t, "record") == 0 {
+			program = g.straight(3)
+		}
+		p, err := Compile(Source{Map: program, Key: `"k"`, Timeout: 10 * time.Second})
+		if err != nil {
+			t.Skip(err)
+		}
+		if p.direct == nil {
+			return
+		}
+		direct++
+		for range 4 {
+			body := []byte(document(t, 4))
+			sameInPart(t, p, body)
+			in := p.idle[0]
+			in.run.reset(context.Background(), time.Second)
+			if event, _, err := in.dec.decode(body, nil); err == nil {
+				e := evaluation{instance: in, event: event}
+				if e.directly(p.direct) {
+					decided++
+				}
+			}
+		}
+	})
+	if direct == 0 || decided == 0 {
+		t.Errorf("%d programs were direct, and %d events mapped by them", direct, decided)
+	}
+	t.Logf("%d programs were direct, and %d events mapped by them", direct, decided)
+}
+
+func TestOrdersAreMappedDirectly(t *testing.T) {
+	for _, program := range []string{orderMap, orderMapFull} {
+		p := mustCompile(t, Source{Map: program, Key: ".ext_id"})
+		in := p.idle[0]
+		in.run.reset(context.Background(), time.Second)
+		event, _, err := in.dec.decode(orderJSON, p.wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := evaluation{instance: in, event: event}
+		if !e.directly(p.direct) || len(e.pairs) != 1 {
+			t.Errorf("it is left to jq, or gives %d records", len(e.pairs))
+		}
+		sameInPart(t, p, orderJSON)
+	}
+}
+
+// Where much is to do, gojq's limits decide.
+func TestMuchWorkIsLeftToJQ(t *testing.T) {
+	p := mustCompile(t, Source{Map: "{v: [.a[] | .b] | length}"})
+	body := []byte(`{"a":[` + strings.Repeat(`{"b":1},`, maxWork) + `{"b":1}]}`)
+	pairs, err := p.Map(context.Background(), body, testMeta())
+	if err != nil || string(pairs[0].Body) != `{"v":20001}` {
+		t.Fatalf("%v, %v", pairs, err)
+	}
+	sameInPart(t, p, body)
+
+	p = mustCompile(t, Source{Map: "{v: [" + strings.Repeat("(., .) | ", 60) + "empty]}"})
+	if p.direct == nil {
+		t.Fatal("the program is not direct")
+	}
+	sameInPart(t, p, []byte(`{}`))
 }
 
 func TestWhatIsPassedOverIsChecked(t *testing.T) {

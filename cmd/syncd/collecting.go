@@ -21,7 +21,7 @@ const (
 	// busyLooks in a row that each found a collection are load; a start has fewer.
 	busyLooks = 3
 	// calmLooks in a row that found none end it.
-	calmLooks = 40
+	calmLooks = 12
 	// mostLive is the live heap, in bytes, above which the percentage stays as usual:
 	// as much again is what doubling it takes.
 	mostLive = 64 << 20
@@ -75,7 +75,9 @@ func collect(ctx context.Context) {
 		metrics.Read(read)
 		if p := c.look(read[0].Value.Uint64(), read[1].Value.Uint64()); p != percent {
 			debug.SetGCPercent(p)
-			percent = p
+			if percent = p; p == usualPercent {
+				debug.FreeOSMemory() // nothing else would collect what the load has left
+			}
 		}
 	}
 }
