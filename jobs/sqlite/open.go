@@ -28,7 +28,8 @@ type Options struct {
 	Exclusive bool
 	// ReadOnly refuses Update.
 	ReadOnly bool
-	// Overwrite has what is removed overwritten with zeros; see also Scrub.
+	// Overwrite has pages overwritten with zeros that are freed, as what is removed within
+	// a page always is; see also Scrub.
 	Overwrite bool
 	// MinFree is how many bytes of the disk are to stay free, for LowDisk; 0 for 5 % of it
 	// or 512 MiB, whichever is less.
@@ -315,11 +316,15 @@ func (e *Engine) prepare(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What is removed or moved within a page is overwritten there, which costs nothing,
+	// so that erasing leaves no copy. Pages that are freed are written for it on demand.
+	// https://www.sqlite.org/pragma.html#pragma_secure_delete
+	how, want := "FAST", int64(2)
 	if e.o.Overwrite {
-		// https://www.sqlite.org/pragma.html#pragma_secure_delete
-		if on, err := c.one(ctx, "PRAGMA secure_delete = ON"); err != nil || on != int64(1) {
-			return nil, errors.Join(fmt.Errorf("have what is removed overwritten: SQLite says %v", on), err, c.close())
-		}
+		how, want = "ON", 1
+	}
+	if got, err := c.one(ctx, "PRAGMA secure_delete = "+how); err != nil || got != want {
+		return nil, errors.Join(fmt.Errorf("have what is removed overwritten: SQLite says %v", got), err, c.close())
 	}
 	if err := e.adopt(ctx, c); err != nil {
 		return nil, errors.Join(err, c.close())
