@@ -1,9 +1,7 @@
 package mapping
 
 import (
-	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -29,11 +27,19 @@ type direct struct {
 type machine struct {
 	run   *run
 	slots []any // of the variables
-	work  int   // elements gone through, commas passed and calls made
+	left  int   // of the work that may be done
 }
 
-// maxWork keeps direct evaluation far from the limits of run.
-const maxWork = 20_000
+// mostWork bounds the elements gone through, commas passed and calls made of one
+// event, times the expressions of the program. That is far from where a run by
+// gojq is ended, so none that would be is decided here.
+const mostWork = 300_000
+
+// spend counts one element, comma or call, and reports whether it may be.
+func (m *machine) spend() bool {
+	m.left--
+	return m.left >= 0
+}
 
 // each hands all values of d to to; false says that it could not, or was told to stop.
 func (d direct) each(m *machine, in any, to func(any) bool) bool {
@@ -48,6 +54,7 @@ func (d direct) each(m *machine, in any, to func(any) bool) bool {
 type directProgram struct {
 	body  direct
 	slots int
+	work  int // see mostWork
 }
 
 // directly makes a program of an expression; nil where there is something in it
@@ -63,7 +70,7 @@ func directly(src string, lib *library) *directProgram {
 	if !ok {
 		return nil
 	}
-	return &directProgram{body: body, slots: c.slots}
+	return &directProgram{body: body, slots: c.slots, work: mostWork / c.size}
 }
 
 // directly maps the event without gojq. Where it says false, nothing has happened
@@ -74,7 +81,7 @@ func (e *evaluation) directly(p *directProgram) (decided bool) {
 			decided = false
 		}
 	}()
-	m := machine{run: e.run, slots: make([]any, p.slots)}
+	m := machine{run: e.run, slots: make([]any, p.slots), left: p.work}
 	m.slots[0], m.slots[1], m.slots[2] = e.event, e.meta, e.vars
 	return p.body.each(&m, e.event, func(v any) bool { return e.output(v) == nil }) && e.run.check() == nil
 }
@@ -83,9 +90,11 @@ type directCompiler struct {
 	lib   *library
 	scope []string // the variables in scope; "" where one has gone out of it
 	slots int
+	size  int // expressions compiled
 }
 
 func (c *directCompiler) query(q *gojq.Query) (direct, bool) {
+	c.size++
 	if q == nil || len(q.FuncDefs) > 0 {
 		return direct{}, false
 	}
@@ -108,8 +117,7 @@ func (c *directCompiler) query(q *gojq.Query) (direct, bool) {
 		return piped(l, r), true
 	case gojq.OpComma:
 		return direct{many: func(m *machine, in any, to func(any) bool) bool {
-			m.work++
-			return m.work <= maxWork && l.each(m, in, to) && r.each(m, in, to)
+			return m.spend() && l.each(m, in, to) && r.each(m, in, to)
 		}}, true
 	case gojq.OpAlt:
 		return alternative(l, r), true
@@ -219,24 +227,30 @@ func (c *directCompiler) bound(q *gojq.Query) (direct, bool) {
 }
 
 func (c *directCompiler) term(t *gojq.Term) (direct, bool) {
-	d, ok := c.base(t)
-	for i := 0; ok && i < len(t.SuffixList); i++ {
-		s := t.SuffixList[i]
-		optional := i+1 < len(t.SuffixList) && t.SuffixList[i+1].Optional
+	d, ok := direct{one: func(_ *machine, in any) (any, bool) { return in, true }}, true
+	suffixes := t.SuffixList
+	if t.Type == gojq.TermTypeIndex { // as it is written on .
+		suffixes = slices.Insert(slices.Clone(suffixes), 0, &gojq.Suffix{Index: t.Index})
+	} else {
+		d, ok = c.base(t)
+	}
+	for ok && len(suffixes) > 0 {
+		s := suffixes[0]
+		suffixes = suffixes[1:]
+		optional := len(suffixes) > 0 && suffixes[0].Optional
+		if optional {
+			suffixes = suffixes[1:]
+		}
+		var next direct
 		switch {
 		case s.Iter:
-			d = piped(d, iteration(optional))
+			next = iteration(optional)
 		case s.Index != nil:
-			var at direct
-			if at, ok = directIndex(s.Index, optional); ok {
-				d = piped(d, at)
-			}
+			next, ok = directIndex(s.Index, optional)
 		default:
-			return direct{}, false
+			ok = false
 		}
-		if optional {
-			i++
-		}
+		d = piped(d, next)
 	}
 	return d, ok
 }
@@ -249,11 +263,8 @@ func iteration(optional bool) direct {
 			_, object := in.(map[string]any)
 			return optional && !object
 		}
-		if m.work += len(list); m.work > maxWork {
-			return false
-		}
 		for _, v := range list {
-			if !to(v) {
+			if !m.spend() || !to(v) {
 				return false
 			}
 		}
@@ -323,8 +334,6 @@ func (c *directCompiler) base(t *gojq.Term) (direct, bool) {
 	switch t.Type {
 	case gojq.TermTypeIdentity:
 		return direct{one: func(_ *machine, in any) (any, bool) { return in, true }}, true
-	case gojq.TermTypeIndex:
-		return directIndex(t.Index, false)
 	case gojq.TermTypeQuery:
 		return c.query(t.Query)
 	case gojq.TermTypeString:
@@ -379,7 +388,7 @@ func oneEachOf(m *machine, in any, ds []direct) (vs []any, ok bool) {
 func applied(call callFunc, args func(m *machine, in any) ([]any, bool)) direct {
 	return direct{one: func(m *machine, in any) (any, bool) {
 		vs, ok := args(m, in)
-		if m.work++; !ok || m.work > maxWork {
+		if !ok || !m.spend() {
 			return nil, false
 		}
 		v, err := call(m.run, in, vs)
@@ -448,7 +457,7 @@ func (c *directCompiler) object(o *gojq.Object) (direct, bool) {
 		default:
 			values[i], ok = directIndex(&gojq.Index{Name: names[i], Str: kv.KeyString}, false)
 		}
-		if !ok || values[i].one == nil || slices.Contains(names[:i], names[i]) {
+		if !ok || values[i].one == nil {
 			return direct{}, false
 		}
 	}
@@ -480,8 +489,7 @@ func collected(m *machine, d direct, in any) (any, bool) {
 	list := []any{}
 	ok := d.each(m, in, func(v any) bool {
 		list = append(list, v)
-		m.work++
-		return m.work <= maxWork
+		return m.spend() && m.run.produce(elementSize(v)) == nil
 	})
 	return list, ok
 }
@@ -493,126 +501,4 @@ func (c *directCompiler) variable(name string) (direct, bool) {
 		}
 	}
 	return direct{}, false
-}
-
-func (c *directCompiler) call(f *gojq.Func) (direct, bool) {
-	if f.Name[0] == '$' {
-		return c.variable(f.Name)
-	}
-	args := make([]direct, len(f.Args))
-	for i, a := range f.Args {
-		d, ok := c.query(a)
-		if !ok {
-			return direct{}, false
-		}
-		args[i] = d
-	}
-	id := f.Name + "/" + strconv.Itoa(len(args))
-	if d, ok := ofFilter(id, args); ok {
-		return d, true
-	}
-	if slices.ContainsFunc(args, func(d direct) bool { return d.one == nil }) {
-		return direct{}, false
-	}
-	fn, ok := c.lib.added[f.Name]
-	call := fn.call
-	if how := c.lib.builtins[id]; !ok && how.kind == replaced {
-		call, ok = how.call, true
-	}
-	if own := plainFunction(id); !ok && own != nil {
-		call, ok = own, true
-	}
-	return applied(call, func(m *machine, in any) ([]any, bool) { return oneEachOf(m, in, args) }), ok
-}
-
-// ofFilter are the functions of jq whose argument is run as often as they like.
-func ofFilter(id string, args []direct) (direct, bool) {
-	switch id {
-	case "empty/0":
-		return direct{many: func(*machine, any, func(any) bool) bool { return true }}, true
-	case "select/1":
-		return direct{many: func(m *machine, in any, to func(any) bool) bool {
-			return args[0].each(m, in, func(v any) bool { return !truthy(v) || to(in) })
-		}}, true
-	case "map/1":
-		each := piped(iteration(false), args[0])
-		return direct{one: func(m *machine, in any) (any, bool) { return collected(m, each, in) }}, true
-	case "add/1":
-		return applied(fnAdd, func(m *machine, in any) ([]any, bool) {
-			list, ok := collected(m, args[0], in)
-			return []any{list}, ok
-		}), true
-	}
-	return direct{}, false
-}
-
-// plainFunction is a function of jq that gojq has its own of; nil for others. What
-// it does not take is left to gojq's.
-func plainFunction(id string) callFunc {
-	switch id {
-	case "not/0":
-		return func(_ *run, in any, _ []any) (any, error) { return !truthy(in), nil }
-	case "type/0":
-		return func(_ *run, in any, _ []any) (any, error) { return gojq.TypeOf(in), nil }
-	case "length/0":
-		return plainLength
-	case "ascii_downcase/0":
-		return textual(func(s, _ string) any { return strings.Map(asciiLower, s) })
-	case "ascii_upcase/0":
-		return textual(func(s, _ string) any { return strings.Map(asciiUpper, s) })
-	case "ltrimstr/1":
-		return textual(func(s, t string) any { return strings.TrimPrefix(s, t) })
-	case "rtrimstr/1":
-		return textual(func(s, t string) any { return strings.TrimSuffix(s, t) })
-	case "startswith/1":
-		return textual(func(s, t string) any { return strings.HasPrefix(s, t) })
-	case "endswith/1":
-		return textual(func(s, t string) any { return strings.HasSuffix(s, t) })
-	}
-	return nil
-}
-
-func textual(f func(s, t string) any) callFunc {
-	return func(r *run, in any, args []any) (any, error) {
-		s, ok := in.(string)
-		if !ok {
-			return nil, errNotPlain
-		}
-		t := ""
-		if len(args) > 0 {
-			if t, ok = args[0].(string); !ok {
-				return nil, errNotPlain
-			}
-		}
-		return f(s, t), r.text(len(s))
-	}
-}
-
-func plainLength(_ *run, in any, _ []any) (any, error) {
-	switch v := in.(type) {
-	case nil:
-		return 0, nil
-	case []any:
-		return len(v), nil
-	case map[string]any:
-		return len(v), nil
-	}
-	return nil, errNotPlain
-}
-
-// errNotPlain is never told: gojq has the words.
-var errNotPlain = errors.New("not plain")
-
-func asciiLower(r rune) rune {
-	if 'A' <= r && r <= 'Z' {
-		return r + 'a' - 'A'
-	}
-	return r
-}
-
-func asciiUpper(r rune) rune {
-	if 'a' <= r && r <= 'z' {
-		return r - 'a' + 'A'
-	}
-	return r
 }

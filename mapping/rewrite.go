@@ -300,15 +300,19 @@ func (w *rewriter) array(a *gojq.Array) *gojq.Array {
 	}
 	text := func() string { return "an array of the program" }
 	return &gojq.Array{Query: pipe(w.query(a.Query), w.guard(text, func(r *run, v any) error {
-		size := 2 * elementBytes
-		switch v := v.(type) {
-		case map[string]any:
-			size += len(v) * memberBytes
-		case []any:
-			size += len(v) * elementBytes
-		}
-		return r.produce(size)
+		return r.produce(elementSize(v))
 	}))}
+}
+
+// elementSize is what an element of a new array counts.
+func elementSize(v any) int {
+	switch v := v.(type) {
+	case map[string]any:
+		return 2*elementBytes + len(v)*memberBytes
+	case []any:
+		return (2 + len(v)) * elementBytes
+	}
+	return 2 * elementBytes
 }
 
 // constant reports literals separated by commas, which gojq folds.

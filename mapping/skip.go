@@ -39,7 +39,7 @@ func (d *decoder) part(p *part, depth int) (v any, ok bool) {
 func (d *decoder) partOfObject(p *part, depth int) (any, bool) {
 	m := make(map[string]any, len(p.members))
 	ok := d.eachMember(depth, func(name string) bool {
-		wanted := p.members[name]
+		wanted := p.named(name)
 		switch {
 		case p.each != nil && wanted != nil:
 			v, err := d.value(depth + 1)
