@@ -16,12 +16,14 @@ import (
 // lane writes to one target client: it claims due jobs while the client's gate
 // is open, applies them in units, and has their outcomes committed in groups.
 type lane struct {
-	d       *Daemon
-	id      jobs.LaneID
-	client  *client
-	flows   map[string]*jobs.Flow
-	doers   map[string]*upsert.Strategy
-	batch   int // the largest unit of any flow
+	d      *Daemon
+	id     jobs.LaneID
+	client *client
+	flows  map[string]*jobs.Flow
+	doers  map[string]*upsert.Strategy
+	batch  int // the largest unit of any flow
+	// single: every flow writes one record per call, by calls that may be repeated.
+	single  bool
 	log     *slog.Logger
 	lookups *lookups
 
@@ -51,7 +53,7 @@ type lane struct {
 const mostClaimed = 1000
 
 func newLane(d *Daemon, c *client, id jobs.LaneID, flows map[string]*jobs.Flow) (*lane, error) {
-	l := &lane{d: d, id: id, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, log: c.log,
+	l := &lane{d: d, id: id, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, single: true, log: c.log,
 		woken: make(chan struct{}, 1), slots: make(chan struct{}, max(c.plan.Concurrency, 1)),
 		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, lookups: newLookups()}
 	if c.target == nil {
@@ -71,6 +73,7 @@ func newLane(d *Daemon, c *client, id jobs.LaneID, flows map[string]*jobs.Flow) 
 		}
 		l.doers[name] = s
 		l.batch = max(l.batch, s.MaxBatch())
+		l.single = l.single && s.MaxBatch() == 1 && s.Repeats()
 	}
 	l.settler = newSettler(l)
 	return l, nil
@@ -159,12 +162,13 @@ const aheadTime = 20 * time.Millisecond
 // many as end in a moment at the rate of the last turn. A fast target takes one
 // record after another while a claim is being stored, and claims of a few jobs each
 // cost the journal more than the jobs. A slow one has nothing claimed ahead, so that
-// what changes meanwhile is still written once.
+// what changes meanwhile is still written once; nor has one whose writes are found
+// out about after a crash, by a look-up each or by a person.
 func (l *lane) ahead() int {
 	now, finished := l.client.now(), l.finished.Load()
 	took, n := now.Sub(l.since), finished-l.before
 	l.since, l.before = now, finished
-	if l.batch > 1 {
+	if !l.single {
 		return 0
 	}
 	return expected(n, took)

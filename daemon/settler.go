@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type settler struct {
 	mu      sync.Mutex
 	queue   []jobs.Settlement
 	ended   bool
+	urgent  bool // there is an outcome in the queue that others may have to learn of
 	arrived chan struct{}
 }
 
@@ -33,6 +35,7 @@ func newSettler(l *lane) *settler {
 func (s *settler) add(ss []jobs.Settlement) {
 	s.mu.Lock()
 	s.queue = append(s.queue, ss...)
+	s.urgent = s.urgent || slices.ContainsFunc(ss, func(o jobs.Settlement) bool { return !o.Outcome.Class.Confirmed() })
 	s.mu.Unlock()
 	s.signal()
 }
@@ -58,13 +61,46 @@ func (s *settler) take() (group []jobs.Settlement, ended bool) {
 	n := min(len(s.queue), mostSettled)
 	group = s.queue[:n:n]
 	s.queue = s.queue[n:]
+	s.urgent = s.urgent && len(s.queue) > 0
 	return group, s.ended
+}
+
+const (
+	// gatherTime is how long outcomes of single jobs wait at most for others to be
+	// committed with, and enough how many of them do not.
+	gatherTime = 5 * time.Millisecond
+	enough     = 200
+)
+
+// gather waits a little for more successes while more are to come: with many calls
+// in flight they come one by one, and a commit costs the journal as much as some
+// thirty of them. Slots are free meanwhile, so no call waits for that.
+func (s *settler) gather() {
+	if !s.lane.single {
+		return
+	}
+	t := time.NewTimer(gatherTime)
+	defer t.Stop()
+	for {
+		s.mu.Lock()
+		n, now := len(s.queue), s.ended || s.urgent
+		s.mu.Unlock()
+		if now || n == 0 || n >= enough || n >= s.lane.underWay() {
+			return
+		}
+		select {
+		case <-s.arrived:
+		case <-t.C:
+			return
+		}
+	}
 }
 
 // run commits groups until end. An outcome that cannot be stored is tried again
 // until hard ends; what is left then is found in its claim at the next start.
 func (s *settler) run(hard context.Context) {
 	for {
+		s.gather()
 		group, ended := s.take()
 		switch {
 		case len(group) > 0:

@@ -78,6 +78,10 @@ func (s *Strategy) upserts() bool {
 	return s.flow.Strategy == connectors.NaturalKey && !s.flow.CreateOnly
 }
 
+// Repeats reports that a write of which the answer was lost is simply sent again:
+// to have more of them in doubt after a crash costs a call for each, and nobody a look.
+func (s *Strategy) Repeats() bool { return s.upserts() }
+
 // MaxBatch is how many jobs Apply sends to the target at once; at least 1. More
 // may be given to it, and are sent one batch after the other.
 func (s *Strategy) MaxBatch() int {
