@@ -486,7 +486,7 @@ func (c *directCompiler) array(q *gojq.Query) (direct, bool) {
 }
 
 func collected(m *machine, d direct, in any) (any, bool) {
-	list := []any{}
+	list := make([]any, 0, 8)
 	ok := d.each(m, in, func(v any) bool {
 		list = append(list, v)
 		return m.spend() && m.run.produce(elementSize(v)) == nil
