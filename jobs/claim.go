@@ -209,13 +209,7 @@ func singly(row *Row, f *Flow) bool { return row.Solo || f.Strategy == connector
 // one, or row's own is being written under the key that it had before, by another
 // lane. If a move was given up, whatever stands under the key is row's from now on.
 func (c *claiming) moving(row *Row) (bool, error) {
-	load := func(id RowID) (*Row, error) {
-		rows, err := c.tx.Rows(c.ctx, []RowID{id}, false)
-		if err != nil || len(rows) == 0 {
-			return nil, err
-		}
-		return &rows[0], nil
-	}
+	load := func(id RowID) (*Row, error) { return oneRow(c.ctx, c.tx, id) }
 	heir, gaveUp, err := row.heir(load)
 	if gaveUp != nil {
 		gaveUp.RenamedFrom = ""

@@ -91,7 +91,7 @@ func (b *settlement) handOver(old, heir *Row, s Settlement) error {
 	}
 	b.patches = append(b.patches, *old, *heir)
 	b.history = append(b.history, entry(old.RowID, s.Job.Number, s.Job.Generation, b.now, o))
-	return b.moveLink(old.EntityKey(), heir.EntityKey(), o, fol)
+	return b.moveLink(old, heir.EntityKey(), o, fol)
 }
 
 // arrived frees the key that a record had before, once it has its new one.
@@ -111,10 +111,12 @@ func (b *settlement) arrived(row *Row, from string) error {
 	return nil
 }
 
-// moveLink passes the link that the write stored, or brought, on to the new key.
-func (b *settlement) moveLink(from, to EntityKey, o connectors.Outcome, fol Follow) error {
-	link := o.Link
-	if link == "" {
+// moveLink passes the link that the write stored, or brought, on to the new key. What
+// is known under the old one is another record's where that is to move there.
+func (b *settlement) moveLink(old *Row, to EntityKey, o connectors.Outcome, fol Follow) error {
+	link, from := o.Link, old.EntityKey()
+	taken := old.RenamedFrom != "" && !mutant.On("link-of-another")
+	if link == "" && !taken {
 		ls, err := b.tx.Links(b.ctx, b.client, []EntityKey{from})
 		if err != nil {
 			return err
@@ -123,7 +125,9 @@ func (b *settlement) moveLink(from, to EntityKey, o connectors.Outcome, fol Foll
 			link = ls[0].Link
 		}
 	}
-	b.unlink = append(b.unlink, from)
+	if !taken {
+		b.unlink = append(b.unlink, from)
+	}
 	switch {
 	case fol.Rule == "on_missing":
 		b.unlink = append(b.unlink, to)

@@ -105,14 +105,24 @@ func (j *Journal) PageGivenUp(ctx context.Context, flow, suspect string) error {
 // since: the key may be another record's by then, or the target restored from a backup.
 func (j *Journal) PutLink(ctx context.Context, jb *Job, link string) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
-		rows, err := tx.Rows(ctx, []RowID{jb.RowID}, false)
+		load := func(id RowID) (*Row, error) { return oneRow(ctx, tx, id) }
+		row, err := load(jb.RowID)
 		if err != nil {
 			return err
 		}
-		if (len(rows) == 0 || !rows[0].still(jb)) && !mutant.On("late-link") {
+		if (row == nil || !row.still(jb)) && !mutant.On("late-link") {
 			return fmt.Errorf("the write was given up for lost, and the key may be another record's by now")
 		}
 		k := jb.EntityKey()
+		if row != nil && row.Generation > jb.Generation && !mutant.On("link-of-another") {
+			heir, _, err := row.heir(load)
+			if err != nil {
+				return err
+			}
+			if heir != nil {
+				k = heir.EntityKey() // the record is to have that key, and another one may be to have this
+			}
+		}
 		if err := tx.PutLinks(ctx, jb.Client, []Link{{EntityKey: k, Link: link, SeenAt: j.Now()}}); err != nil {
 			return err
 		}
@@ -120,6 +130,15 @@ func (j *Journal) PutLink(ctx context.Context, jb *Job, link string) error {
 		return err
 	})
 	return wrap(err, "store the link of %s", jb.RowID)
+}
+
+// oneRow returns a row, held; nil when there is none.
+func oneRow(ctx context.Context, tx Tx, id RowID) (*Row, error) {
+	rows, err := tx.Rows(ctx, []RowID{id}, false)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
 }
 
 // still reports whether what stands under the row's key in the target is what the job

@@ -60,6 +60,8 @@ func All() []Mutant {
 			Package: "upsert", Test: "TestUpsertInDoubt", Says: "should be transient (settling)"},
 		{Name: "overtaken", What: "an event is written although one that comes before it is not", Breaks: []string{"I3"},
 			Package: simulation, Test: histories},
+		{Name: "link-of-another", What: "a record that moves on takes along the link of the one that moves to its key", Breaks: []string{"I2", "I3"},
+			Package: "jobs/memory", Test: rules + "records_that_move_on_one_after_the_other_while_a_write_is_under_way_keep_their_links", Says: "link of"},
 		{Name: "answer-of-before", What: "an answer that was read before the source began anew is admitted after it", Breaks: []string{"I2", "I3"},
 			Package: "jobs/memory", Test: rules + "an_answer_that_was_read_before_the_source_began_anew_is_not_admitted_after_it", Says: "admitted: <nil>"},
 		{Name: "unknown-is-failed", What: "a write whose answer was not read is taken for one that failed", Breaks: []string{"I4"},

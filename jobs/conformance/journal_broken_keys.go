@@ -90,6 +90,31 @@ var handedKeyRules = []rule{
 		is(b, "key", next.Key, "B")
 		is(b, "link", next.Link, `7`)
 	}},
+	{"records that move on one after the other while a write is under way keep their links", func(b *bench) {
+		for _, brings := range []bool{false, true} {
+			b.write(fmt.Sprint("brings ", brings), fmt.Sprint("brings ", brings))
+			b.flow.OnRename = "rename"
+			b.admit(b.ev("1", 10, "B", "one"))
+			b.apply()
+			b.admit(b.ev("2", 10, "E", "two"))
+			jb := b.one()
+			b.pass(time.Second)
+			b.admit(b.ev("2", 11, "A", "two"))
+			b.pass(time.Second)
+			b.admit(b.ev("1", 11, "E", "one"))
+			want := ""
+			if brings {
+				want = `8`
+				if err := b.journal.PutLink(context.Background(), jb, want); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.restart()
+			b.recover()
+			is(b, "link of A", b.link("A"), want)
+			is(b, "link of E", b.link("E"), `7`)
+		}
+	}},
 	{"a create of unknown outcome under the old key puts the new key in doubt", func(b *bench) {
 		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
 		b.admit(b.ev("1", 10, "A", "x"))
