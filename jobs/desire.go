@@ -383,7 +383,7 @@ func (a *admission) moveKey(old *Row, it *Item) error {
 		return err
 	}
 	if len(ls) > 0 {
-		if err := a.tx.PutLinks(a.ctx, old.Client, []Link{{EntityKey: next.EntityKey(), Link: ls[0].Link, SeenAt: a.now}}); err != nil {
+		if err := a.tx.PutLinks(a.ctx, old.Client, []Link{{EntityKey: next.EntityKey(), Link: ls[0].Link, SeenAt: movedLink(ls[0], a.now)}}); err != nil {
 			return err
 		}
 		if err := a.tx.DeleteLinks(a.ctx, old.Client, []EntityKey{old.EntityKey()}); err != nil {

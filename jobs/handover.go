@@ -111,18 +111,28 @@ func (b *settlement) arrived(row *Row, from string) error {
 	return nil
 }
 
+// movedLink is since when the link of a record is known that gets another key: a
+// backup of its target from after that has the record, under whichever key.
+func movedLink(l Link, now time.Time) time.Time {
+	if mutant.On("link-seen-anew") {
+		return now
+	}
+	return l.SeenAt
+}
+
 // moveLink passes the link that the write stored, or brought, on to the new key. What
 // is known under the old one is another record's where that is to move there.
 func (b *settlement) moveLink(old *Row, to EntityKey, o connectors.Outcome, fol Follow) error {
 	link, from := o.Link, old.EntityKey()
 	taken := old.RenamedFrom != "" && !mutant.On("link-of-another")
-	if link == "" && !taken {
+	seen := b.now
+	if !taken {
 		ls, err := b.tx.Links(b.ctx, b.client, []EntityKey{from})
 		if err != nil {
 			return err
 		}
-		if len(ls) > 0 {
-			link = ls[0].Link
+		if len(ls) > 0 && (link == "" || link == ls[0].Link) {
+			link, seen = ls[0].Link, movedLink(ls[0], b.now)
 		}
 	}
 	if !taken {
@@ -132,7 +142,7 @@ func (b *settlement) moveLink(old *Row, to EntityKey, o connectors.Outcome, fol 
 	case fol.Rule == "on_missing":
 		b.unlink = append(b.unlink, to)
 	case link != "":
-		b.links = append(b.links, Link{EntityKey: to, Link: link, SeenAt: b.now})
+		b.links = append(b.links, Link{EntityKey: to, Link: link, SeenAt: seen})
 	}
 	return nil
 }

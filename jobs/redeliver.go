@@ -207,6 +207,11 @@ func (v *voiding) row(row *Row) {
 	row.KeyEpoch++
 	if v.void[row.EntityKey()] {
 		row.AppliedGone = row.AppliedGeneration > 0 // it came after the backup
+		if v.f.findsAgain() && row.AppliedGone && !mutant.On("void-is-absent") {
+			// Or just before: its answer was read after it, or the time that was given is
+			// earlier. Should it be gone by now, or get another key, it is looked for.
+			row.UnresolvedAt = later(row.UnresolvedAt, row.AppliedAt)
+		}
 	}
 	class := connectors.Transient
 	switch {
@@ -237,6 +242,12 @@ func (v *voiding) row(row *Row) {
 	v.patches = append(v.patches, *row)
 	v.history = append(v.history, Attempt{RowID: row.RowID, Number: row.Attempt, Generation: generation, At: v.now,
 		Class: class, Code: codeRestored, Message: clip(what)})
+}
+
+// findsAgain reports whether a record of the flow that stands in the target although
+// nothing is known of it can be found, and would have to be removed or given its key.
+func (f *Flow) findsAgain() bool {
+	return f.CanFind && f.Strategy != connectors.AtMostOnce && (f.OnDelete != "ignore" || f.OnRename == "rename")
 }
 
 // again opens a row that was done.

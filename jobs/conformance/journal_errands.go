@@ -91,6 +91,39 @@ var errandRules = []rule{
 		b.admit(b.ev("1", 11, "A", "one"))
 		is(b, "key", b.one().Key, "A")
 	}},
+	{"a record that is gone before it was redelivered is looked for, since the backup may have it", func(b *bench) {
+		b.flow.OnDelete, b.flow.CanFind = "delete", true
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		b.pass(time.Hour)
+		b.redeliver(b.at.Add(-time.Hour))
+		gone := b.ev("1", 11)
+		gone.Gone = true
+		b.admit(gone)
+		jb := b.one()
+		is(b, "removed", jb.Gone, true)
+		is(b, "in doubt", jb.Unresolved(), true)
+	}},
+	{"the link of a record that has another key since the backup is not void", func(b *bench) {
+		b.flow.OnRename = "rename"
+		b.admit(b.ev("1", 10, "A", "one"), b.ev("2", 10, "C", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+		}
+		b.pass(time.Hour)
+		backup := b.at
+		b.pass(time.Hour)
+		b.admit(b.ev("1", 11, "B", "one"), b.ev("2", 11, "C", "two"))
+		js := b.claim()
+		b.admit(b.ev("2", 12, "D", "two"))
+		for _, jb := range js {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: jb.Link})
+		}
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied, Link: `"C"`})
+		b.redeliver(backup)
+		is(b, "link of B", b.link("B"), `"A"`)
+		is(b, "link of D", b.link("D"), `"C"`)
+	}},
 	{"a removal since the backup is done again, unless the flow leaves what is deleted", func(b *bench) {
 		for _, onDelete := range []string{"delete", "ignore"} {
 			b.write(onDelete, onDelete)
