@@ -124,9 +124,11 @@ func (w *world) someFlows() {
 	}
 	switch x := r.IntN(10); {
 	case w.errand == "redeliver":
-		// A record whose create was in doubt at the backup may stand in it although its link
-		// is void; that it is gone by now is not told then.
-		w.source.lasting = true
+		if r.IntN(3) == 0 {
+			w.source.lasting = true
+			w.referring(finding)
+			break
+		}
 		for range 1 + r.IntN(2) {
 			s := one()
 			for s == connectors.IdempotencyKey { // the target keeps what it answered under keys, over a restore too
@@ -138,10 +140,7 @@ func (w *world) someFlows() {
 		w.source.ids = 24
 		w.flow(one(), records)
 	case x < 2 && w.errand != "source-reset": // whoever had a key after the backup would have it for ever
-		w.source.keys = 3 + r.IntN(3)
-		f := w.flow(finding(), renaming)
-		f.OnRename = []string{"rename", "recreate"}[r.IntN(2)]
-		w.st.seen("on_rename: " + f.OnRename)
+		w.renaming(finding())
 	case x < 4:
 		s := one()
 		for s == connectors.Lookup {
@@ -154,23 +153,36 @@ func (w *world) someFlows() {
 		w.flow(one(), records)
 	case x < 5:
 		w.source.lasting = true
-		a, b := w.flow(finding(), records), w.flow(finding(), records)
-		if a != b {
-			a.refers, b.refers, b.optional = b.Entity, a.Entity, true
-			w.st.seen("references")
-		}
+		w.referring(finding)
 	default:
 		for range 1 + r.IntN(2) {
 			f := w.flow(one(), records)
-			if r.IntN(3) == 0 && w.errand == "" && !f.logged {
+			if r.IntN(3) == 0 && !f.logged {
 				f.MaxAge, f.CanRefresh = 8*time.Second, true
 				w.st.seen("max_age")
 			}
-			if r.IntN(4) == 0 && w.errand == "" && !f.logged {
+			if r.IntN(4) == 0 && !f.logged {
 				f.FreshWithin, f.CanRefresh = 4*time.Second, true
 				w.st.seen("fresh_within")
 			}
 		}
+	}
+}
+
+// renaming adds a flow of records whose keys change hands.
+func (w *world) renaming(s connectors.Strategy) {
+	w.source.keys = 3 + w.st.r.IntN(3)
+	f := w.flow(s, renaming)
+	f.OnRename = []string{"rename", "recreate"}[w.st.r.IntN(2)]
+	w.st.seen("on_rename: " + f.OnRename)
+}
+
+// referring adds two flows whose records refer to each other's, if they write two entities.
+func (w *world) referring(s func() connectors.Strategy) {
+	a, b := w.flow(s(), records), w.flow(s(), records)
+	if a != b {
+		a.refers, b.refers, b.optional = b.Entity, a.Entity, true
+		w.st.seen("references")
 	}
 }
 
