@@ -64,8 +64,10 @@ func directly(src string, lib *library) *directProgram {
 	if err != nil {
 		return nil
 	}
-	c := directCompiler{lib: lib, scope: variables()}
-	c.slots = len(c.scope)
+	c := directCompiler{lib: lib}
+	for _, name := range variables() {
+		c.bind(name)
+	}
 	body, ok := c.query(q)
 	if !ok {
 		return nil
@@ -88,9 +90,23 @@ func (e *evaluation) directly(p *directProgram) (decided bool) {
 
 type directCompiler struct {
 	lib   *library
-	scope []string // the variables in scope; "" where one has gone out of it
-	slots int
-	size  int // expressions compiled
+	scope []slot // the variables in scope
+	slots int    // of all variables: what follows a value may bind others before the next value is asked for
+	size  int    // expressions compiled
+}
+
+// slot is where the value of a variable is.
+type slot struct {
+	name string
+	at   int
+}
+
+// bind brings a variable into scope.
+func (c *directCompiler) bind(name string) (at int) {
+	at = c.slots
+	c.slots++
+	c.scope = append(c.scope, slot{name, at})
+	return at
 }
 
 func (c *directCompiler) query(q *gojq.Query) (direct, bool) {
@@ -203,11 +219,10 @@ func (c *directCompiler) bound(q *gojq.Query) (direct, bool) {
 	if !ok {
 		return l, false
 	}
-	slot := len(c.scope)
-	c.scope = append(c.scope, q.Patterns[0].Name)
-	c.slots = max(c.slots, len(c.scope))
+	outer := len(c.scope)
+	slot := c.bind(q.Patterns[0].Name)
 	r, ok := c.query(q.Right)
-	c.scope = c.scope[:slot]
+	c.scope = c.scope[:outer]
 	if l.one != nil && r.one != nil {
 		return direct{one: func(m *machine, in any) (any, bool) {
 			v, ok := l.one(m, in)
@@ -495,9 +510,9 @@ func collected(m *machine, d direct, in any) (any, bool) {
 }
 
 func (c *directCompiler) variable(name string) (direct, bool) {
-	for slot := len(c.scope) - 1; slot >= 0; slot-- {
-		if c.scope[slot] == name {
-			return direct{one: func(m *machine, _ any) (any, bool) { return m.slots[slot], true }}, true
+	for _, v := range slices.Backward(c.scope) {
+		if v.name == name {
+			return direct{one: func(m *machine, _ any) (any, bool) { return m.slots[v.at], true }}, true
 		}
 	}
 	return direct{}, false

@@ -231,6 +231,9 @@ func (g *programs) straight(n int) string {
 		vars := g.vars
 		defer func() { g.vars = vars }()
 		v, of := g.pick("$x", "$y"), e()
+		if rapid.Bool().Draw(g.t, "again") { // bound within what is bound, and looked at between two values
+			of = "(" + of + " as $z | [1], $z, [$z, .b], " + e() + ", $z)"
+		}
 		g.vars = append(slices.Clone(vars), v)
 		return of + " as " + v + " | " + e()
 	case 8:
