@@ -156,7 +156,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 }
 
 // aheadTime is for how long jobs are claimed beyond the slots that are free.
-const aheadTime = 20 * time.Millisecond
+const aheadTime = 50 * time.Millisecond
 
 // ahead is how many more jobs than there are free slots for are worth claiming: as
 // many as end in a moment at the rate of the last turn. A fast target takes one

@@ -14,12 +14,12 @@ func TestAFastTargetIsClaimedForAheadAndASlowOneIsNot(t *testing.T) {
 	}{
 		{"nothing ended", 0, time.Second, 0},
 		{"two a second", 2, time.Second, 0},
-		{"forty a second", 4, 100 * time.Millisecond, 0},
-		{"a thousand a second", 5, 5 * time.Millisecond, 20},
-		{"ten thousand a second", 100, 10 * time.Millisecond, 200},
+		{"ten a second", 2, 200 * time.Millisecond, 0},
+		{"a thousand a second", 5, 5 * time.Millisecond, 50},
+		{"ten thousand a second", 100, 10 * time.Millisecond, 500},
 		{"no more than one claim holds", 1000, time.Millisecond, mostClaimed},
-		{"a turn too short to measure by", 3, time.Microsecond, 60},
-		{"the clock went back", 3, -time.Second, 60},
+		{"a turn too short to measure by", 3, time.Microsecond, 150},
+		{"the clock went back", 3, -time.Second, 150},
 		{"after a long rest", 64, time.Hour, 0},
 	} {
 		if got := expected(c.finished, c.took); got != c.want {
