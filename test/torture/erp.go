@@ -82,6 +82,7 @@ func newERP(seed uint64) (*erp, error) {
 	mux.HandleFunc("POST /{kind}", e.create)
 	mux.HandleFunc("GET /{kind}", e.find)
 	mux.HandleFunc("PATCH /{kind}/{id}", e.update)
+	mux.HandleFunc("PUT /{kind}/{ref}", e.put)
 	return e, e.open(seed, mux)
 }
 
@@ -309,6 +310,32 @@ func (e *erp) create(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// put creates or changes the document of a reference.
+func (e *erp) put(w http.ResponseWriter, r *http.Request) {
+	e.write(w, r, func(k *kind, body map[string]any) (int, any) {
+		ref := r.PathValue("ref")
+		if xs := k.byRef[ref]; len(xs) > 0 {
+			return e.change(k, xs[0], body)
+		}
+		x := &document{id: int64(len(e.byID) + 1), kind: r.PathValue("kind"), ref: ref, body: body}
+		e.byID[x.id], k.byRef[ref] = x, []*document{x}
+		k.ledger.did(ref, e.effect(x, true))
+		return http.StatusCreated, x.json()
+	})
+}
+
+// change writes fields of a document.
+func (e *erp) change(k *kind, x *document, body map[string]any) (int, any) {
+	before := fmt.Sprint(x.body)
+	for f, v := range body {
+		x.body[f] = v
+	}
+	if fmt.Sprint(x.body) != before {
+		k.ledger.did(x.ref, e.effect(x, false))
+	}
+	return http.StatusOK, x.json()
+}
+
 func (e *erp) update(w http.ResponseWriter, r *http.Request) {
 	e.write(w, r, func(k *kind, body map[string]any) (int, any) {
 		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
@@ -319,14 +346,7 @@ func (e *erp) update(w http.ResponseWriter, r *http.Request) {
 		if k.refused(body) {
 			return http.StatusUnprocessableEntity, map[string]any{"error": "this is never accepted"}
 		}
-		before := fmt.Sprint(x.body)
-		for f, v := range body {
-			x.body[f] = v
-		}
-		if fmt.Sprint(x.body) != before {
-			k.ledger.did(x.ref, e.effect(x, false))
-		}
-		return http.StatusOK, x.json()
+		return e.change(k, x, body)
 	})
 }
 

@@ -86,7 +86,8 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	movements.ordered = true
 	refunds := newLedger("refunds", false)
 	refunds.refuses = func(body string) bool { n, _ := strconv.Atoi(body); return n%3 == 0 }
-	w.ledgers = []*ledger{customers, orders, prices, stock, payments, notices, movements, refunds}
+	labels := newLedger("labels", false)
+	w.ledgers = []*ledger{customers, orders, prices, stock, payments, notices, movements, refunds, labels}
 	if w.shop, err = newShop(seed); err != nil {
 		return w, err
 	}
@@ -97,6 +98,7 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	w.shop.offer("notices", "N-", "", 1, notices) // a command ends each doubt
 	w.shop.offerEvents("movements", "M-", groups, movements)
 	w.shop.offer("refunds", "R-", "", 1, refunds)
+	w.shop.offer("labels", "L-", "", 2, labels)
 	if w.erp, err = newERP(seed + 1); err != nil {
 		return w, err
 	}
@@ -108,6 +110,7 @@ func newWorld(ctx context.Context, dir, binary string, at place, seed uint64, lo
 	w.erp.keep("notices", false, notices)
 	w.erp.keep("movements", true, movements)
 	w.erp.keep("refunds", true, refunds)
+	w.erp.keep("labels", true, labels)
 	d, err := newDatabase(ctx, "", at.shared)
 	if err != nil {
 		return w, err
@@ -483,8 +486,8 @@ func (w *world) open(ctx context.Context) (n int, resolved bool, err error) {
 			return 0, false, err
 		}
 	}
-	if w.wasPutBack && s.Totals.Unresolved > 0 {
-		// That an update is refused does not tell what stands there since the restore: the next one that is accepted does.
+	if s.Totals.Unresolved > 0 {
+		// That an update is refused does not tell what became of the one before it: the next one that is accepted does.
 		js, err := w.list(ctx, "--in-doubt")
 		if err != nil {
 			return 0, false, err
