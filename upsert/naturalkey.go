@@ -95,7 +95,8 @@ func (s *Strategy) callUpsert(ctx context.Context, as []*attempt, ws []connector
 // mayBeAnew reports whether an upsert may have created the record anew although its
 // link is known: a removal of it, whose answer was lost, may have been done.
 func (a *attempt) mayBeAnew() bool {
-	return a.w.Link != "" && a.j.Unresolved() && a.flow.OnDelete == string(connectors.Delete) && !mutant.On("link-of-the-removed")
+	inDoubt := a.w.Link != "" && a.j.Unresolved() && a.flow.OnDelete == string(connectors.Delete)
+	return (a.removed || inDoubt) && !mutant.On("link-of-the-removed") // a removed one's link is stored still
 }
 
 // upserted goes on after the record's fields were written.

@@ -205,3 +205,19 @@ func TestRecordThatWasRemovedAndCreatedAnewChangesItsKeyAllTheSame(t *testing.T)
 		})
 	}
 }
+
+func TestRecordCreatedAnewUnderItsNewKeyByAnUpsertLearnsItsID(t *testing.T) {
+	w := standing(t, renaming(connectors.NaturalKey), options(connectors.NaturalKey), nil)
+	w.want("a", "")
+	w.target.Script(plans(faketarget.LoseAnswer)...)
+	w.one(t) // removed, and nobody knows
+	w.rename("a", "b", v2)
+	w.wait(time.Hour)
+	w.target.Plan(func(c faketarget.Call) faketarget.Fault {
+		if c.Op == faketarget.Upsert {
+			return faketarget.Fault{Kind: faketarget.NoLink}
+		}
+		return faketarget.Fault{}
+	})
+	expect(t, w.run(t.Context(), false, "b")[0], connectors.Applied, "", true, "2")
+}
