@@ -207,11 +207,12 @@ func (v *voiding) row(row *Row) {
 	row.KeyEpoch++
 	if v.void[row.EntityKey()] {
 		row.AppliedGone = row.AppliedGeneration > 0 // it came after the backup
-		if v.f.findsAgain() && row.AppliedGone && !mutant.On("void-is-absent") {
-			// Or just before: its answer was read after it, or the time that was given is
-			// earlier. Should it be gone by now, or get another key, it is looked for.
-			row.UnresolvedAt = later(row.UnresolvedAt, row.AppliedAt)
-		}
+	}
+	if v.f.findsAgain() && row.AppliedGone && !(row.State == Done && row.Gone) && !mutant.On("void-is-absent") {
+		// Or just before: its answer was read after it, or the time that was given is
+		// earlier. Or it was removed since then. Should it be gone by now, or get another
+		// key, it is looked for.
+		row.UnresolvedAt = later(row.UnresolvedAt, row.AppliedAt)
 	}
 	class := connectors.Transient
 	switch {

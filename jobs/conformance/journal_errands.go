@@ -124,6 +124,26 @@ var errandRules = []rule{
 		is(b, "link of B", b.link("B"), `"A"`)
 		is(b, "link of D", b.link("D"), `"C"`)
 	}},
+	{"so is one that was removed since the backup and is to be written again", func(b *bench) {
+		b.flow.OnDelete, b.flow.CanFind = "delete", true
+		gone := func(version int64) jobs.Item {
+			it := b.ev("1", version)
+			it.Gone = true
+			return it
+		}
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		b.pass(time.Hour)
+		since := b.at
+		b.admit(gone(11))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied})
+		b.pass(time.Second)
+		b.admit(b.ev("1", 12, "A", "one"))
+		b.pass(time.Second)
+		b.redeliver(since)
+		b.admit(gone(13))
+		is(b, "removed", b.one().Gone, true)
+	}},
 	{"a removal since the backup is done again, unless the flow leaves what is deleted", func(b *bench) {
 		for _, onDelete := range []string{"delete", "ignore"} {
 			b.write(onDelete, onDelete)
