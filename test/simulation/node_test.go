@@ -204,7 +204,9 @@ func (n *node) poll(ctx context.Context, a *actor, f *flow) {
 			continue
 		}
 		if a.st.chance(15) {
+			n.under[n.lanes[0]]++ // a daemon takes no lane again before its pollers of before have ended
 			c.throttled(ctx, a, throttling(a.st))
+			n.under[n.lanes[0]]--
 			continue
 		}
 		xs, next := n.w.source.pull(fs.Cursor, f.logged)
