@@ -134,6 +134,9 @@ func (w *world) someFlows() {
 			for s == connectors.IdempotencyKey { // the target keeps what it answered under keys, over a restore too
 				s = one()
 			}
+			if s == connectors.AtMostOnce { // what is gone when it is redelivered, and comes back, is still judged wrongly
+				w.source.lasting = true
+			}
 			w.flow(s, records)
 		}
 	case w.errand == "refused":
