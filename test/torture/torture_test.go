@@ -29,7 +29,7 @@ func TestKilledDaemonLosesAndDoublesNothing(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			o := options{engine: engine, abreast: 2, perPoint: *killsPerPoint, commands: *ofCommands, faults: *otherFaults, seed: 1 + rand.Uint64N(1_000_000)}
+			o := options{engine: engine, abreast: 4, perPoint: *killsPerPoint, commands: *ofCommands, faults: *otherFaults, seed: 1 + rand.Uint64N(1_000_000)}
 			if testing.Short() {
 				o.kills, o.perPoint, o.commands, o.faults = 20, 0, 0, 0
 			}
