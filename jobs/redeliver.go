@@ -23,8 +23,10 @@ type redelivery struct {
 
 // Affected is how many records of a flow a redelivery is about.
 type Affected struct {
-	// Rows were written, or may have been, since the time; of them Held are those of a
-	// flow that writes at most once, for a person to look at.
+	// Rows were written, or may have been, since the time; of them Held are for a person
+	// to look at, because a second write could double them: all of a flow that writes at
+	// most once, those that were created since of one that writes under idempotency keys
+	// to a target that cannot be asked for a record.
 	Rows, Held int64
 	// Links were first seen since then.
 	Links int64
@@ -72,6 +74,9 @@ func (j *Journal) CountRedeliver(ctx context.Context, f *Flow, since time.Time) 
 		if err != nil {
 			return n, wrap(err, "count the links of client %s since %s", f.Client, stampText(since))
 		}
+	}
+	if f.Strategy == connectors.IdempotencyKey && !f.CanFind {
+		n.Held = min(n.Rows, n.Links)
 	}
 	return n, nil
 }
@@ -220,8 +225,8 @@ func (v *voiding) row(row *Row) {
 		what += "; it waited for a person before, who has to look once more"
 		// What is wanted to know of it is another thing now, and is to be told to whoever looks.
 		row.LastCode, row.LastMessage, row.LastAt = codeRestored, clip(what), v.now
-	case v.f.Strategy == connectors.AtMostOnce && !row.Unresolved() && row.AppliedGeneration > 0 && !row.Gone:
-		// Nobody can be asked whether the backup has it.
+	case v.asksAPerson(row):
+		// Nobody else can be asked whether the backup has it.
 		v.held++
 		class = connectors.Unknown
 		what += "; only a person can find out whether it is there, and as it should be"
@@ -243,6 +248,23 @@ func (v *voiding) row(row *Row) {
 	v.patches = append(v.patches, *row)
 	v.history = append(v.history, Attempt{RowID: row.RowID, Number: row.Attempt, Generation: generation, At: v.now,
 		Class: class, Code: codeRestored, Message: clip(what)})
+}
+
+// asksAPerson reports whether a record may stand in the backup, cannot be looked for,
+// and would be doubled or written twice if it were written once more. Under idempotency
+// keys that is one that was created since then: its answer may have been read after the
+// backup, or the time that was given is earlier, and its key is over.
+func (v *voiding) asksAPerson(row *Row) bool {
+	if row.Unresolved() || row.AppliedGeneration == 0 || row.Gone {
+		return false
+	}
+	switch v.f.Strategy {
+	case connectors.AtMostOnce:
+		return true
+	case connectors.IdempotencyKey:
+		return !v.f.CanFind && v.void[row.EntityKey()] && !mutant.On("void-key-renewed")
+	}
+	return false
 }
 
 // findsAgain reports whether a record of the flow that stands in the target although

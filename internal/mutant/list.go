@@ -48,6 +48,8 @@ func All() []Mutant {
 			Package: "jobs/memory", Test: rules + "nothing_is_admitted_into_shards_that_are_not_those_of_the_client", Says: "admitted before the split"},
 		{Name: "void-link-kept", What: "a redelivery leaves the links to records that the backup does not have", Breaks: []string{"I1", "I2"},
 			Package: "jobs/memory", Test: rules + "a_redelivery_writes_once_more_what_was_written_since_the_backup,_and_nothing_older", Says: "NEW stands is true"},
+		{Name: "void-key-renewed", What: "a redelivery creates under a new key what the backup may have, although it cannot be looked for", Breaks: []string{"I1"},
+			Package: "jobs/memory", Test: rules + "a_record_that_was_created_since_the_backup_under_a_key,_and_cannot_be_looked_for,_waits_for_a_person", Says: "row NEW is ready"},
 		{Name: "void-is-absent", What: "a redelivery takes the backup for one that has none of the records whose ids are void", Breaks: []string{"I1", "I2"},
 			Package: "jobs/memory", Test: rules + "a_record_that_is_gone_before_it_was_redelivered_is_looked_for,_since_the_backup_may_have_it", Says: "claimed 0 jobs"},
 		{Name: "link-seen-anew", What: "a redelivery takes the link of a record that has another key since for one of since the backup", Breaks: []string{"I1", "I2"},

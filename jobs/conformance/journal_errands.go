@@ -124,6 +124,38 @@ var errandRules = []rule{
 		is(b, "link of B", b.link("B"), `"A"`)
 		is(b, "link of D", b.link("D"), `"C"`)
 	}},
+	{"a record that was created since the backup under a key, and cannot be looked for, waits for a person", func(b *bench) {
+		b.keyed()
+		b.admit(b.ev("1", 10, "OLD", "one"))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied, Link: `1`})
+		b.pass(time.Hour)
+		since := b.at
+		b.pass(time.Hour)
+		b.admit(b.ev("1", 11, "OLD", "two"), b.ev("2", 10, "NEW", "one"), b.ev("3", 10, "HAS", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: map[string]string{"OLD": `1`, "NEW": `2`, "HAS": `3`}[jb.Key]})
+		}
+		n, err := b.journal.CountRedeliver(context.Background(), b.flow, since)
+		if err != nil || n.Rows != 3 || n.Held != 2 {
+			b.Errorf("counted %+v, %v", n, err)
+		}
+		b.redeliver(since)
+		b.want("OLD", jobs.Ready, jobs.ReasonNone)
+		b.want("NEW", jobs.Held, jobs.ReasonNone)
+		b.want("HAS", jobs.Held, jobs.ReasonNone)
+		b.pass(time.Hour)
+		b.taken("NEW", jobs.Verdict{By: "ann", Why: "looked"})
+		b.want("NEW", jobs.Ready, jobs.ReasonNone)
+		b.taken("HAS", jobs.Verdict{By: "ann", Why: "looked", Applied: true, Link: `3`})
+		b.want("HAS", jobs.Done, jobs.ReasonNone)
+		b.flow.CanFind = true // then it is looked for
+		b.admit(b.ev("4", 10, "FOUND", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+		}
+		b.redeliver(since)
+		b.want("FOUND", jobs.Ready, jobs.ReasonNone)
+	}},
 	{"so is one that was removed since the backup and is to be written again", func(b *bench) {
 		b.flow.OnDelete, b.flow.CanFind = "delete", true
 		gone := func(version int64) jobs.Item {
