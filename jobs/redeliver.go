@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"syncd/connectors"
@@ -75,7 +76,7 @@ func (j *Journal) CountRedeliver(ctx context.Context, f *Flow, since time.Time) 
 			return n, wrap(err, "count the links of client %s since %s", f.Client, stampText(since))
 		}
 	}
-	if f.Strategy == connectors.IdempotencyKey && !f.CanFind {
+	if f.blind() && f.Strategy == connectors.IdempotencyKey {
 		n.Held = min(n.Rows, n.Links)
 	}
 	return n, nil
@@ -213,6 +214,9 @@ func (v *voiding) row(row *Row) {
 	if v.void[row.EntityKey()] {
 		row.AppliedGone = row.AppliedGeneration > 0 // it came after the backup
 	}
+	if v.f.blind() && v.void[row.EntityKey()] && row.Gone && !row.Unresolved() && row.AppliedGeneration > 0 {
+		row.UnresolvedAt = row.AppliedAt // should it come again, a person has to look before it is created
+	}
 	if v.f.findsAgain() && row.AppliedGone && !(row.State == Done && row.Gone) && !mutant.On("void-is-absent") {
 		// Or just before: its answer was read after it, or the time that was given is
 		// earlier. Or it was removed since then. Should it be gone by now, or get another
@@ -262,9 +266,15 @@ func (v *voiding) asksAPerson(row *Row) bool {
 	case connectors.AtMostOnce:
 		return true
 	case connectors.IdempotencyKey:
-		return !v.f.CanFind && v.void[row.EntityKey()] && !mutant.On("void-key-renewed")
+		return v.f.blind() && v.void[row.EntityKey()] && !mutant.On("void-key-renewed")
 	}
 	return false
+}
+
+// blind reports whether nobody but a person can find a record of the flow of whose id
+// nothing is known, and a second create doubles it.
+func (f *Flow) blind() bool {
+	return !f.CanFind && (f.Strategy == connectors.AtMostOnce || f.Strategy == connectors.IdempotencyKey)
 }
 
 // findsAgain reports whether a record of the flow that stands in the target although
@@ -303,6 +313,25 @@ func (v *voiding) again(row *Row) string {
 	return "; it is written once more"
 }
 
+// saidSince tells of which records a person has said since a time that they stand in the
+// target: they looked when it was restored.
+func saidSince(ctx context.Context, tx Tx, f *Flow, ks []EntityKey, at time.Time) (map[EntityKey]bool, error) {
+	if len(ks) == 0 {
+		return nil, nil
+	}
+	ids := make([]RowID, len(ks))
+	for i, k := range ks {
+		ids[i] = RowID{Flow: f.Name, Key: k.Key}
+	}
+	rows, err := tx.Rows(ctx, ids, false)
+	said := map[EntityKey]bool{}
+	for i := range rows {
+		r := &rows[i]
+		said[r.EntityKey()] = r.LastCode == codeResolved && r.LastClass == connectors.AlreadyApplied && !r.LastAt.Before(at)
+	}
+	return said, err
+}
+
 // redeliverLinks voids the links that were found without a row of the flow.
 func (j *Journal) redeliverLinks(ctx context.Context, tx Tx, r *Run, s *redelivery, f *Flow) error {
 	ls, err := tx.ListLinks(ctx, f.Client, *s.Links, bulkStep)
@@ -310,7 +339,7 @@ func (j *Journal) redeliverLinks(ctx context.Context, tx Tx, r *Run, s *redelive
 		return err
 	}
 	over := len(ls) < bulkStep
-	var unlink []EntityKey
+	var unlink, fresh []EntityKey
 	for _, l := range ls {
 		if l.Entity != f.Entity {
 			over = true
@@ -320,7 +349,15 @@ func (j *Journal) redeliverLinks(ctx context.Context, tx Tx, r *Run, s *redelive
 		if !l.SeenAt.Before(s.Since) {
 			unlink = append(unlink, l.EntityKey)
 		}
+		if !l.SeenAt.Before(r.At) {
+			fresh = append(fresh, l.EntityKey)
+		}
 	}
+	said, err := saidSince(ctx, tx, f, fresh, r.At)
+	if err != nil {
+		return err
+	}
+	unlink = slices.DeleteFunc(unlink, func(k EntityKey) bool { return said[k] && !mutant.On("word-void") })
 	if err := tx.DeleteLinks(ctx, f.Client, unlink); err != nil {
 		return err
 	}

@@ -108,6 +108,7 @@ func (e *Entity) Edit(link string, change func(*Record)) {
 type Snapshot struct {
 	records []Record
 	nextID  int
+	kept    map[string]kept
 }
 
 // Snapshot takes a backup.
@@ -115,7 +116,12 @@ func (e *Entity) Snapshot() Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.land(e.now())
-	s := Snapshot{nextID: e.nextID}
+	s := Snapshot{nextID: e.nextID, kept: map[string]kept{}}
+	for key, k := range e.kept {
+		if !k.busy {
+			s.kept[key] = *k
+		}
+	}
 	for _, r := range e.records {
 		c := *r
 		c.history = slices.Clone(r.history)
@@ -124,12 +130,16 @@ func (e *Entity) Snapshot() Snapshot {
 	return s
 }
 
-// Restore puts the backup back: records written since are gone, ids are given
-// out again from where they were, and what was still at work is lost.
+// Restore puts the backup back: records written and keys used since are gone, ids are
+// given out again from where they were, and what was still at work is lost.
 func (e *Entity) Restore(s Snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.records, e.pending, e.nextID = nil, nil, s.nextID
+	e.kept = map[string]*kept{}
+	for key, k := range s.kept {
+		e.kept[key] = &k
+	}
 	for _, r := range s.records {
 		c := r
 		c.history = slices.Clone(r.history)

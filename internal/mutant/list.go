@@ -50,6 +50,8 @@ func All() []Mutant {
 			Package: "jobs/memory", Test: rules + "a_redelivery_writes_once_more_what_was_written_since_the_backup,_and_nothing_older", Says: "NEW stands is true"},
 		{Name: "void-key-renewed", What: "a redelivery creates under a new key what the backup may have, although it cannot be looked for", Breaks: []string{"I1"},
 			Package: "jobs/memory", Test: rules + "a_record_that_was_created_since_the_backup_under_a_key,_and_cannot_be_looked_for,_waits_for_a_person", Says: "row NEW is ready"},
+		{Name: "word-void", What: "a redelivery forgets the id that a person has given for a record meanwhile", Breaks: []string{"I2"},
+			Package: "jobs/memory", Test: rules + "what_a_person_says_of_a_record_while_it_is_redelivered_stands,_and_ids_of_before_do_not", Says: "link of SAID"},
 		{Name: "void-is-absent", What: "a redelivery takes the backup for one that has none of the records whose ids are void", Breaks: []string{"I1", "I2"},
 			Package: "jobs/memory", Test: rules + "a_record_that_is_gone_before_it_was_redelivered_is_looked_for,_since_the_backup_may_have_it", Says: "claimed 0 jobs"},
 		{Name: "link-seen-anew", What: "a redelivery takes the link of a record that has another key since for one of since the backup", Breaks: []string{"I1", "I2"},

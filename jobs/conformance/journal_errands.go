@@ -156,6 +156,46 @@ var errandRules = []rule{
 		b.redeliver(since)
 		b.want("FOUND", jobs.Ready, jobs.ReasonNone)
 	}},
+	{"one that is gone when it is redelivered, and comes again, waits for a person too", func(b *bench) {
+		b.keyed()
+		b.flow.OnDelete = "ignore"
+		since := b.at
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied, Link: `1`})
+		gone := b.ev("1", 11)
+		gone.Gone = true
+		b.admit(gone)
+		b.want("A", jobs.Done, jobs.ReasonIgnored)
+		b.redeliver(since)
+		b.admit(b.ev("1", 12, "A", "two"))
+		b.pass(time.Hour)
+		is(b, "in doubt", b.one().Unresolved(), true)
+	}},
+	{"what a person says of a record while it is redelivered stands, and ids of before do not", func(b *bench) {
+		b.keyed()
+		since := b.at
+		b.admit(b.ev("1", 10, "SAID", "one"), b.ev("2", 10, "SENT", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: map[string]string{"SAID": `1`, "SENT": `2`}[jb.Key]})
+		}
+		b.pass(time.Hour)
+		id := b.begin(jobs.NewRedelivery(b.flow, since, 2))
+		b.step(id)
+		b.want("SAID", jobs.Held, jobs.ReasonNone)
+		b.pass(time.Hour)
+		b.taken("SAID", jobs.Verdict{By: "ann", Why: "looked", Applied: true, Link: `7`})
+		b.taken("SENT", jobs.Verdict{By: "ann", Why: "looked"})
+		err := b.engine.Update(context.Background(), func(tx jobs.Tx) error { // an answer that is late
+			return tx.PutLinks(context.Background(), "erp", []jobs.Link{{EntityKey: b.row("SENT").EntityKey(), Link: `2`, SeenAt: b.at}})
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.step(id).Run.Open() {
+		}
+		is(b, "link of SAID", b.link("SAID"), `7`)
+		is(b, "link of SENT", b.link("SENT"), "")
+	}},
 	{"so is one that was removed since the backup and is to be written again", func(b *bench) {
 		b.flow.OnDelete, b.flow.CanFind = "delete", true
 		gone := func(version int64) jobs.Item {

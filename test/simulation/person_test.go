@@ -73,8 +73,8 @@ func (w *world) resolve(ctx context.Context, a *actor, r *jobs.Row) {
 	// That the record is there says that its create was done, and nothing of a change.
 	if there := w.flows[r.Flow].e.Records(r.Key); len(there) > 0 && (!r.Applied() || bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)) {
 		v.Applied, v.Link = true, there[0].Link()
-		// It is there as the backup has it.
-		v.Older = r.LastCode == "restored" && !bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)
+		// Perhaps as a backup has it.
+		v.Older = !bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)
 	}
 	_, refused, err := w.beside.Resolve(ctx, r.RowID, v, w.configured(w.shards))
 	a.st.seen("a held job is resolved")

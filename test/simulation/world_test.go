@@ -130,14 +130,7 @@ func (w *world) someFlows() {
 			break
 		}
 		for range 1 + r.IntN(2) {
-			s := one()
-			for s == connectors.IdempotencyKey { // the target keeps what it answered under keys, over a restore too
-				s = one()
-			}
-			if s == connectors.AtMostOnce { // what is gone when it is redelivered, and comes back, is still judged wrongly
-				w.source.lasting = true
-			}
-			w.flow(s, records)
+			w.flow(one(), records)
 		}
 	case w.errand == "refused":
 		w.source.ids = 24
