@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"syncd/breaker"
+	"syncd/connectors"
 	"syncd/jobs"
 	"syncd/upsert"
 )
@@ -149,11 +151,18 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if len(got.Jobs) == 0 {
 		return l.idle(soft)
 	}
+	begin, end := context.WithTimeout(soft, lateTime)
+	defer end()
 	for _, u := range l.units(got.Jobs) {
-		l.start(hard, u, units)
+		l.start(begin, hard, u, units)
 	}
 	return true
 }
+
+// lateTime is for how long after a claim what is in it may be begun. What is claimed
+// ahead waits longer where the target has become slow, and is given back: something
+// else may be wanted by then, or nothing so old any more.
+const lateTime = time.Second
 
 // aheadTime is for how long jobs are claimed beyond the slots that are free.
 const aheadTime = 50 * time.Millisecond
@@ -284,15 +293,18 @@ func (l *lane) units(js []*jobs.Job) []unit {
 	return out
 }
 
-// start applies a unit as soon as a slot is free.
-func (l *lane) start(hard context.Context, u unit, units *sync.WaitGroup) {
+// start applies a unit as soon as a slot is free, or gives it back once begin has ended.
+func (l *lane) start(begin, hard context.Context, u unit, units *sync.WaitGroup) {
 	l.mu.Lock()
 	for _, jb := range u.jobs {
 		l.rows[jb.RowID], l.records[jb.EntityKey()] = true, true
 	}
 	l.mu.Unlock()
 	l.client.inFlight.Add(int64(len(u.jobs)))
-	l.slots <- struct{}{}
+	if !l.slot(begin) {
+		l.giveBack(begin, u)
+		return
+	}
 	units.Add(1)
 	go func() {
 		defer units.Done()
@@ -302,6 +314,35 @@ func (l *lane) start(hard context.Context, u unit, units *sync.WaitGroup) {
 		l.settler.add(ss)
 		l.wake()
 	}()
+}
+
+// slot waits for a free slot until begin ends.
+func (l *lane) slot(begin context.Context) bool {
+	if begin.Err() != nil {
+		return false
+	}
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	case <-begin.Done():
+		return false
+	}
+}
+
+// codeLate is a job that was claimed ahead of a target that became slow.
+const codeLate = "late"
+
+// giveBack settles jobs of which nothing was sent when begin ended.
+func (l *lane) giveBack(begin context.Context, u unit) {
+	o := connectors.Fail(connectors.Paused, upsert.CodeStopping, "not sent: the daemon stops, or another configuration is run")
+	if errors.Is(begin.Err(), context.DeadlineExceeded) {
+		o = connectors.Fail(connectors.Paused, codeLate, "not sent: the target did not take it in time; it is looked at anew")
+	}
+	ss := make([]jobs.Settlement, len(u.jobs))
+	for i, jb := range u.jobs {
+		ss[i] = jobs.Settlement{Job: jb, Flow: u.flow, Outcome: o, Served: l.client.lastServed()}
+	}
+	l.settler.add(ss)
 }
 
 func (l *lane) busy(id jobs.RowID, k jobs.EntityKey) bool {
