@@ -313,8 +313,8 @@ func (v *voiding) again(row *Row) string {
 	return "; it is written once more"
 }
 
-// saidSince tells of which records a person has said since a time that they stand in the
-// target: they looked when it was restored.
+// saidSince tells which records a person has looked for since a time, when the target was
+// restored, and found, or has had written since: their ids are those in the restored target.
 func saidSince(ctx context.Context, tx Tx, f *Flow, ks []EntityKey, at time.Time) (map[EntityKey]bool, error) {
 	if len(ks) == 0 {
 		return nil, nil
@@ -324,12 +324,38 @@ func saidSince(ctx context.Context, tx Tx, f *Flow, ks []EntityKey, at time.Time
 		ids[i] = RowID{Flow: f.Name, Key: k.Key}
 	}
 	rows, err := tx.Rows(ctx, ids, false)
+	if err != nil {
+		return nil, err
+	}
 	said := map[EntityKey]bool{}
 	for i := range rows {
 		r := &rows[i]
-		said[r.EntityKey()] = r.LastCode == codeResolved && r.LastClass == connectors.AlreadyApplied && !r.LastAt.Before(at)
+		word, err := wordSince(ctx, tx, r.RowID, at)
+		if err != nil {
+			return nil, err
+		}
+		// Nothing is said while a write is under way, so what was confirmed later was sent later.
+		said[r.EntityKey()] = word.Class == connectors.AlreadyApplied || !word.At.IsZero() && r.Applied() && !r.AppliedAt.Before(word.At)
 	}
 	return said, err
+}
+
+// wordSince is what a person has last said of a row since a time, and since it was
+// redelivered; zero for nothing.
+func wordSince(ctx context.Context, tx Tx, id RowID, at time.Time) (Attempt, error) {
+	as, err := tx.Attempts(ctx, id, 100)
+	if err != nil {
+		return Attempt{}, err
+	}
+	for _, a := range as {
+		switch {
+		case a.At.Before(at) || a.Code == codeRestored:
+			return Attempt{}, nil
+		case a.Code == codeResolved:
+			return a, nil
+		}
+	}
+	return Attempt{}, nil
 }
 
 // redeliverLinks voids the links that were found without a row of the flow.

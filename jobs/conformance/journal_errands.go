@@ -196,6 +196,28 @@ var errandRules = []rule{
 		is(b, "link of SAID", b.link("SAID"), `7`)
 		is(b, "link of SENT", b.link("SENT"), "")
 	}},
+	{"so do the ids of what was written after that", func(b *bench) {
+		b.keyed()
+		since := b.at
+		b.admit(b.ev("1", 10, "THERE", "one"), b.ev("2", 10, "LOST", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: map[string]string{"THERE": `1`, "LOST": `2`}[jb.Key]})
+		}
+		b.pass(time.Hour)
+		id := b.begin(jobs.NewRedelivery(b.flow, since, 2))
+		b.step(id)
+		b.pass(time.Hour)
+		b.taken("THERE", jobs.Verdict{By: "ann", Why: "looked", Applied: true, Older: true, Link: `7`})
+		b.taken("LOST", jobs.Verdict{By: "ann", Why: "looked"})
+		for _, jb := range b.claim() {
+			is(b, "id of "+jb.Key, jb.Link, map[string]string{"THERE": `7`, "LOST": ""}[jb.Key])
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: map[string]string{"THERE": `7`, "LOST": `8`}[jb.Key]})
+		}
+		for b.step(id).Run.Open() {
+		}
+		is(b, "link of THERE", b.link("THERE"), `7`)
+		is(b, "link of LOST", b.link("LOST"), `8`)
+	}},
 	{"so is one that was removed since the backup and is to be written again", func(b *bench) {
 		b.flow.OnDelete, b.flow.CanFind = "delete", true
 		gone := func(version int64) jobs.Item {
