@@ -26,8 +26,8 @@ type redelivery struct {
 type Affected struct {
 	// Rows were written, or may have been, since the time; of them Held are for a person
 	// to look at, because a second write could double them: all of a flow that writes at
-	// most once, those that were created since of one that writes under idempotency keys
-	// to a target that cannot be asked for a record.
+	// most once, those that were created since, or removed and come again, of one that
+	// writes under idempotency keys to a target that cannot be asked for a record.
 	Rows, Held int64
 	// Links were first seen since then.
 	Links int64
@@ -36,13 +36,18 @@ type Affected struct {
 // CountRedeliver counts what a redelivery of a flow since a time would be about.
 func (j *Journal) CountRedeliver(ctx context.Context, f *Flow, since time.Time) (n Affected, err error) {
 	var after RowID
+	var back int64
 	for over := false; !over; {
 		err = j.engine.View(ctx, func(tx Tx) error {
 			rows, err := tx.List(ctx, Filter{Flow: f.Name, After: after, Limit: countStep})
 			for i := range rows {
 				after = rows[i].RowID
-				if rows[i].writtenSince(since) {
-					n.Rows++
+				if !rows[i].writtenSince(since) {
+					continue
+				}
+				n.Rows++
+				if rows[i].AppliedGone && !rows[i].Gone {
+					back++
 				}
 			}
 			over = len(rows) < countStep
@@ -77,7 +82,7 @@ func (j *Journal) CountRedeliver(ctx context.Context, f *Flow, since time.Time) 
 		}
 	}
 	if f.blind() && f.Strategy == connectors.IdempotencyKey {
-		n.Held = min(n.Rows, n.Links)
+		n.Held = min(n.Rows, n.Links+back)
 	}
 	return n, nil
 }
@@ -211,11 +216,12 @@ func (v *voiding) row(row *Row) {
 	what := "the target was restored to its state of " + stampText(v.since)
 	row.AppliedHash = nil
 	row.KeyEpoch++
+	asks := v.asksAPerson(row)
+	if v.mayBeBack(row) && row.Gone && !row.Unresolved() && row.AppliedGeneration > 0 {
+		row.UnresolvedAt = row.AppliedAt // should it come again, a person has to look before it is created
+	}
 	if v.void[row.EntityKey()] {
 		row.AppliedGone = row.AppliedGeneration > 0 // it came after the backup
-	}
-	if v.f.blind() && v.void[row.EntityKey()] && row.Gone && !row.Unresolved() && row.AppliedGeneration > 0 {
-		row.UnresolvedAt = row.AppliedAt // should it come again, a person has to look before it is created
 	}
 	if v.f.findsAgain() && row.AppliedGone && !(row.State == Done && row.Gone) && !mutant.On("void-is-absent") {
 		// Or just before: its answer was read after it, or the time that was given is
@@ -229,7 +235,7 @@ func (v *voiding) row(row *Row) {
 		what += "; it waited for a person before, who has to look once more"
 		// What is wanted to know of it is another thing now, and is to be told to whoever looks.
 		row.LastCode, row.LastMessage, row.LastAt = codeRestored, clip(what), v.now
-	case v.asksAPerson(row):
+	case asks:
 		// Nobody else can be asked whether the backup has it.
 		v.held++
 		class = connectors.Unknown
@@ -257,7 +263,8 @@ func (v *voiding) row(row *Row) {
 // asksAPerson reports whether a record may stand in the backup, cannot be looked for,
 // and would be doubled or written twice if it were written once more. Under idempotency
 // keys that is one that was created since then: its answer may have been read after the
-// backup, or the time that was given is earlier, and its key is over.
+// backup, or the time that was given is earlier, and its key is over; or one that was
+// removed since then, and has come again.
 func (v *voiding) asksAPerson(row *Row) bool {
 	if row.Unresolved() || row.AppliedGeneration == 0 || row.Gone {
 		return false
@@ -266,9 +273,15 @@ func (v *voiding) asksAPerson(row *Row) bool {
 	case connectors.AtMostOnce:
 		return true
 	case connectors.IdempotencyKey:
-		return v.f.blind() && v.void[row.EntityKey()] && !mutant.On("void-key-renewed")
+		return v.mayBeBack(row) && !mutant.On("void-key-renewed")
 	}
 	return false
+}
+
+// mayBeBack reports whether the backup may have a record of which nobody but a person
+// can say so: its id is void, or it was removed.
+func (v *voiding) mayBeBack(row *Row) bool {
+	return v.f.blind() && (v.void[row.EntityKey()] || row.AppliedGone)
 }
 
 // blind reports whether nobody but a person can find a record of the flow of whose id

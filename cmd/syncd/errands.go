@@ -290,7 +290,7 @@ func (a *app) redeliver(ctx context.Context, flow, since string, yes bool) error
 			fmt.Fprintln(a.out, "the flow writes at most once: a person has to look whether each of them is there (syncd jobs list --state held, then syncd resolve)")
 		}
 		if e.flow.Strategy == connectors.IdempotencyKey && n.Held > 0 {
-			fmt.Fprintf(a.out, "the target cannot be asked for a record: a person has to look whether those that were created since are there, up to %d (syncd jobs list --state held, then syncd resolve)\n", n.Held)
+			fmt.Fprintf(a.out, "the target cannot be asked for a record: a person has to look whether those that were created since, or removed and have come again, are there, up to %d (syncd jobs list --state held, then syncd resolve)\n", n.Held)
 		}
 		if e.flow.OnRename == "rename" && n.Rows > 0 {
 			fmt.Fprintln(a.out, "the flow changes keys: what has got another key since then may stand in the target under both; compare the keys of before (syncd jobs list --reason renamed) with it")

@@ -171,6 +171,38 @@ var errandRules = []rule{
 		b.pass(time.Hour)
 		is(b, "in doubt", b.one().Unresolved(), true)
 	}},
+	{"so does one that was removed since the backup, whether it has come again by then or comes later", func(b *bench) {
+		b.keyed()
+		b.flow.OnDelete = "delete"
+		removed := func(id string, version int64) jobs.Item {
+			it := b.ev(id, version)
+			it.Gone = true
+			return it
+		}
+		b.admit(b.ev("1", 10, "LATER", "one"), b.ev("2", 10, "AGAIN", "one"))
+		for _, jb := range b.claim() {
+			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + jb.Key + `"`})
+		}
+		b.pass(time.Hour)
+		since := b.at
+		b.pass(time.Hour)
+		b.admit(removed("1", 11), removed("2", 11))
+		for _, jb := range b.claim() {
+			b.settle(jb, applied)
+		}
+		b.pass(time.Second)
+		b.admit(b.ev("2", 12, "AGAIN", "two"))
+		if n, err := b.journal.CountRedeliver(context.Background(), b.flow, since); err != nil || n.Held != 1 {
+			b.Errorf("counted %+v, %v", n, err)
+		}
+		b.redeliver(since)
+		b.want("AGAIN", jobs.Held, jobs.ReasonNone)
+		b.admit(b.ev("1", 12, "LATER", "two"))
+		b.pass(time.Hour)
+		jb := b.one()
+		is(b, "key", jb.Key, "LATER")
+		is(b, "in doubt", jb.Unresolved(), true)
+	}},
 	{"what a person says of a record while it is redelivered stands, and ids of before do not", func(b *bench) {
 		b.keyed()
 		since := b.at
