@@ -83,7 +83,7 @@ func (s *session) run(ctx context.Context) error {
 }
 
 // tries is how often a daemon is started to die at a point before that counts as missed.
-const tries = 3
+const tries = 5
 
 // cycle starts a daemon, waits until it works, and does one fault to it.
 func (s *session) cycle(ctx context.Context, r *row) error {
