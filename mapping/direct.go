@@ -9,8 +9,8 @@ import (
 
 // Most mappings are straight on: paths, conditions, texts, calculations, objects
 // and lists of them. gojq takes a machine with stacks and forks to each step of
-// those; here they are Go functions put together once, which takes a quarter of
-// the time.
+// those; here they are Go functions put together once, which takes a fifth off the
+// mapping of a large order.
 //
 // The rule: what is given here is what gojq would give, and whatever is not plain
 // (a construct that is not among these, an error, an object iterated over, much
