@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sameInPart maps a body with all that spares work, and by gojq on the whole event.
+// sameInPart maps a body read in part, and whole.
 func sameInPart(t interface{ Fatalf(string, ...any) }, p *Program, body []byte) {
-	wanted, direct := p.wanted, p.direct
-	defer func() { p.wanted, p.direct = wanted, direct }()
+	wanted := p.wanted
+	defer func() { p.wanted = wanted }()
 	once := func() ([]Pair, error) {
 		if len(p.idle) > 0 { // the last one may have panicked
 			lowerLimits(p)
@@ -21,7 +21,7 @@ func sameInPart(t interface{ Fatalf(string, ...any) }, p *Program, body []byte) 
 		return p.Map(context.Background(), body, testMeta())
 	}
 	part, perr := once()
-	p.wanted, p.direct = nil, nil
+	p.wanted = nil
 	whole, werr := once()
 	if fmt.Sprint(perr) != fmt.Sprint(werr) {
 		t.Fatalf("%q, which looks at %s, on %q:\nin part %v\nwhole   %v", p.src.Map, wanted, body, perr, werr)
@@ -208,7 +208,7 @@ func damaged(t *rapid.T, body string) string {
 	return body[:at] + rapid.SampledFrom([]string{"", "\x01", "\xff", `"`, "}", ",", `\`, "0", "]", ":", "x"}).Draw(t, "by") + body[at+rapid.IntRange(0, 1).Draw(t, "instead"):]
 }
 
-// straight draws an expression of what is evaluated without gojq, for the most part.
+// straight draws an expression such as mappings have, without much that catches errors.
 func (g *programs) straight(n int) string {
 	if n <= 0 {
 		return g.pick(".", ".a", ".b", ".a.b", ".c", ".a?", ".c[0]", ".b[0]?", "1", "null", `"x"`, `"a"`, "true", "$event.c", "$meta.id", "[]", "empty", g.variable())

@@ -208,13 +208,6 @@ func (in *instance) mapEvent(ctx context.Context, body []byte, meta Meta) ([]Pai
 		return nil, err
 	}
 	e := evaluation{instance: in, event: event, replaced: replaced, meta: metaValue(meta), vars: varsValue(src.Vars)}
-	if p := in.program.direct; p != nil {
-		d := e
-		if d.directly(p) {
-			return d.pairs, nil
-		}
-		in.run.reset(ctx, src.Timeout)
-	}
 	if err := e.each(stageMap, in.mapCode, event, e.output); err != nil {
 		return nil, in.withField(ctx, &e, body, err)
 	}

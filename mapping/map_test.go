@@ -237,7 +237,7 @@ func TestAPanicIsAnErrorAndTheProgramGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bad.broken, p.direct = false, nil
+		bad.broken = false
 		p.idle = []*instance{good, bad}
 		_, err = mapOnce(t, p, "{}")
 		if err == nil || !strings.HasPrefix(err.Error(), "map: a function failed unexpectedly; please report it") || strings.Contains(err.Error(), "zq17x") {

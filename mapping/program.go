@@ -72,8 +72,6 @@ type Program struct {
 	maker *refMaker
 	// wanted is what of an event the programs look at.
 	wanted *part
-	// direct is the map program where it can be evaluated without gojq, or nil.
-	direct *directProgram
 
 	mu   sync.Mutex
 	idle []*instance
@@ -102,7 +100,7 @@ func Compile(src Source) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.wanted, p.direct = reached(src, p.lib), directly(src.Map, p.lib)
+	p.wanted = reached(src, p.lib)
 	p.give(in)
 	return p, nil
 }
