@@ -87,7 +87,7 @@ func (c *claiming) expiryHeld() (Standing, error) {
 	if c.client != nil {
 		return c.client.ExpiryHeld, nil
 	}
-	cs, err := clientState(c.ctx, c.tx, c.req.Client)
+	cs, err := c.j.lockHold(c.ctx, c.tx, c.req.Client)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -182,12 +182,21 @@ func clientState(ctx context.Context, tx Tx, client string) (ClientState, error)
 	return ClientState{Client: client}, err
 }
 
+// lockHold is clientState for one who may change ExpiryHeld: whoever else may do so
+// waits until the transaction ends, and sees what it left.
+func (j *Journal) lockHold(ctx context.Context, tx Tx, client string) (ClientState, error) {
+	if err := tx.PutMeta(ctx, "expiry_held_by/"+client, j.owner); err != nil {
+		return ClientState{}, err
+	}
+	return clientState(ctx, tx, client)
+}
+
 // ResumeExpiry ends the hold on a client's expiry, and returns it; what is too old
 // then expires, and for an hour nothing is held again. The jobs that were put off
 // meanwhile are due again.
 func (j *Journal) ResumeExpiry(ctx context.Context, client string, flows map[string]*Flow) (held Standing, err error) {
 	err = j.engine.Update(ctx, func(tx Tx) error {
-		cs, err := clientState(ctx, tx, client)
+		cs, err := j.lockHold(ctx, tx, client)
 		if held = cs.ExpiryHeld; err != nil || !held.Is() {
 			return err
 		}
