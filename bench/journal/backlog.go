@@ -55,7 +55,7 @@ func (b *bench) behind(ctx context.Context, kind string, open int) (got beside, 
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
 	if open > 0 {
-		if err := p.stock(ctx, "stuck", 0, open); err != nil {
+		if err := p.stock(ctx, "stuck", stock{open: open}); err != nil {
 			return got, err
 		}
 	}

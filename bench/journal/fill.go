@@ -22,20 +22,28 @@ func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
 // fill multiplies rows of a flow within the database, which is faster by far than
 // admitting them: it makes n rows like the one of key, each of a record of its
 // own, with its body where the row is open. The journal is closed meanwhile.
-func (p *place) fill(ctx context.Context, flow, key string, n int) error {
+func (p *place) fill(ctx context.Context, flow, key string, n int, scattered bool) error {
 	if err := p.Close(); err != nil {
 		return err
 	}
 	var err error
 	if p.kind == "postgres" {
-		err = p.fillPostgres(ctx, flow, key, n)
+		err = p.fillPostgres(ctx, flow, key, n, scattered)
 	} else {
-		err = p.fillSQLite(ctx, flow, key, n)
+		err = p.fillSQLite(ctx, flow, key, n, scattered)
 	}
 	if err != nil {
 		return fmt.Errorf("fill the journal: %w", err)
 	}
 	return p.open(ctx)
+}
+
+// ordinal is what the n-th key ends with.
+func ordinal(n string, scattered bool) string {
+	if scattered {
+		return n + " * 7919 % 10000019" // a prime that n stays below
+	}
+	return n
 }
 
 // copied are the columns of a row and what a copy, of number n, has in them.
@@ -54,7 +62,7 @@ func copied(columns []string, number, text string) string {
 	return "(" + strings.Join(columns, ", ") + ") SELECT " + strings.Join(values, ", ")
 }
 
-func (p *place) fillPostgres(ctx context.Context, flow, key string, n int) error {
+func (p *place) fillPostgres(ctx context.Context, flow, key string, n int, scattered bool) error {
 	c, err := connect(ctx, p.dsn)
 	if err != nil {
 		return err
@@ -67,20 +75,24 @@ func (p *place) fillPostgres(ctx context.Context, flow, key string, n int) error
 		return err
 	}
 	const at = "n * interval '1 microsecond'"
-	if _, err := c.Exec(ctx, `INSERT INTO syncd.jobs `+copied(columns, at, "'-' || n")+` FROM syncd.jobs t, generate_series(1, $3::int) n
+	suffix := "'-' || lpad((" + ordinal("n::int8", scattered) + ")::text, 8, '0')"
+	if _, err := c.Exec(ctx, `INSERT INTO syncd.jobs `+copied(columns, at, suffix)+` FROM syncd.jobs t, generate_series(1, $3::int) n
 		WHERE t.flow = $1 AND t.key = $2`, flow, key, n); err != nil {
 		return err
 	}
-	if _, err := c.Exec(ctx, `INSERT INTO syncd.bodies (flow, key, body) SELECT t.flow, t.key || '-' || n, b.body FROM syncd.jobs t
+	if _, err := c.Exec(ctx, `INSERT INTO syncd.bodies (flow, key, body) SELECT t.flow, t.key || `+suffix+`, b.body FROM syncd.jobs t
 		JOIN syncd.bodies b ON b.flow = t.flow AND b.key = t.key, generate_series(1, $3::int) n
 		WHERE t.flow = $1 AND t.key = $2 AND t.state = 'ready'`, flow, key, n); err != nil {
 		return err
 	}
-	_, err = c.Exec(ctx, "VACUUM ANALYZE syncd.jobs, syncd.bodies")
+	if _, err = c.Exec(ctx, "VACUUM ANALYZE syncd.jobs, syncd.bodies"); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "CHECKPOINT") // what was filled is not to be written out beside what is measured
 	return err
 }
 
-func (p *place) fillSQLite(ctx context.Context, flow, key string, n int) error {
+func (p *place) fillSQLite(ctx context.Context, flow, key string, n int, scattered bool) error {
 	db, err := sql.Open("sqlite", "file:"+p.path)
 	if err != nil {
 		return err
@@ -108,7 +120,7 @@ func (p *place) fillSQLite(ctx context.Context, flow, key string, n int) error {
 	const part = 100_000 // so that the log stays small
 	for from := 1; from <= n; from += part {
 		if _, err := db.ExecContext(ctx, `WITH RECURSIVE s (n) AS (SELECT ?3 UNION ALL SELECT n + 1 FROM s WHERE n < ?4)
-			INSERT INTO jobs `+copied(columns, "s.n", "'-' || s.n")+` FROM s CROSS JOIN jobs t WHERE t.flow = ?1 AND t.key = ?2`,
+			INSERT INTO jobs `+copied(columns, "s.n", "printf('-%08d', "+ordinal("s.n", scattered)+")")+` FROM s CROSS JOIN jobs t WHERE t.flow = ?1 AND t.key = ?2`,
 			flow, key, from, min(from+part-1, n)); err != nil {
 			return err
 		}
