@@ -25,9 +25,6 @@ func (d *Daemon) errands(soft context.Context, c *client, plan *Plan) {
 			if r.Client != c.name || flows[r.Flow] == nil || soft.Err() != nil {
 				continue
 			}
-			if r.Kind == jobs.RunRedeliver && flows[r.Flow].Every() {
-				continue // an event that is due again must not be overtaken by later ones: nothing is sent before all are
-			}
 			wait = min(wait, d.step(soft, r, flows))
 		}
 		sleep(soft, wait)

@@ -85,6 +85,7 @@ func (c *claiming) look(out *Claimed) error {
 			return err
 		}
 		out.Full = len(rows) == n
+		c.redelivering = nil // read again after the rows are held
 		if err := c.findHeads(rows); err != nil {
 			return err
 		}
@@ -125,6 +126,8 @@ type claiming struct {
 	client *ClientState
 	// expiring are rows that expire, unless that is too much at once.
 	expiring []Row
+	// redelivering says whether a flow to the client is redelivered; nil before it was read.
+	redelivering *bool
 	// suspensions are the flows that are suspended; nil before they were read. Of those
 	// in probed a probe was taken, or they were found to be otherwise.
 	suspensions map[string]Standing
@@ -147,6 +150,9 @@ func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 		c.patches = append(c.patches, *row)
 	case Behind:
 		row.stepBack()
+		c.patches = append(c.patches, *row)
+	case Redelivered:
+		row.DueAt = c.now.Add(redeliverWait)
 		c.patches = append(c.patches, *row)
 	case FlowSuspended:
 		c.suspendedRow(row)
@@ -195,7 +201,7 @@ func (c *claiming) include(row *Row, f *Flow, out *Claimed) (more bool, err erro
 	return !singly(row, f) && len(out.Jobs) < c.req.Limit, nil
 }
 
-// flow, paused, busy, moving, suspended and expiryHeld make claiming a view.
+// flow, paused, busy, moving, redelivered, suspended and expiryHeld make claiming a view.
 func (c *claiming) flow(row *Row) *Flow { return c.req.Flows[row.Flow] }
 
 func (c *claiming) paused() time.Time { return c.req.Paused }

@@ -26,6 +26,9 @@ const (
 	ClientPaused Decision = "paused"
 	// FlowSuspended: the target refused record after record of its flow.
 	FlowSuspended Decision = "flow_suspended"
+	// Redelivered: what was written to its client is being taken back, because the target
+	// was restored.
+	Redelivered Decision = "redelivered"
 	// Enough: it is too old to be sent, and stands in the target with all but an
 	// optional reference, so nothing is missing.
 	Enough Decision = "enough"
@@ -51,6 +54,8 @@ type view interface {
 	behind(row *Row) bool
 	// paused says until when the target client may not be called.
 	paused() time.Time
+	// redelivered reports whether a flow to the target client is being redelivered.
+	redelivered() (bool, error)
 	// suspended is FlowState.Suspended of the row's flow.
 	suspended(row *Row) (Standing, error)
 	// expiryHeld is ClientState.ExpiryHeld of the target client.
@@ -73,6 +78,9 @@ func decide(row *Row, v view, now time.Time) (Decision, error) {
 		return Behind, nil
 	case v.paused().After(now) && v.paused().After(row.DueAt):
 		return ClientPaused, nil
+	}
+	if redelivered, err := v.redelivered(); err != nil || redelivered {
+		return Redelivered, err
 	}
 	s, err := v.suspended(row)
 	switch {

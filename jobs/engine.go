@@ -200,6 +200,9 @@ type Tx interface {
 	// Runs returns errands, newest first, at most limit; with open only those that
 	// have not ended. In an Update they are held as those of Rows are.
 	Runs(ctx context.Context, open bool, limit int) ([]Run, error)
+	// RunFlows names the flows for which an errand of a kind goes on, each once. Unlike
+	// Runs it holds none of them.
+	RunFlows(ctx context.Context, kind string) ([]string, error)
 	// DeleteRuns removes errands.
 	DeleteRuns(ctx context.Context, ids []int64) error
 

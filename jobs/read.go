@@ -110,6 +110,13 @@ func (j *Journal) Surround(ctx context.Context, id RowID, flows map[string]*Flow
 	if s.Ahead, err = j.Ahead(ctx, &d.Row, s.Flow); err != nil {
 		return d, s, ok, err
 	}
+	err = j.engine.View(ctx, func(tx Tx) error {
+		s.Redelivered, err = redelivered(ctx, tx, d.Row.Client, flows)
+		return err
+	})
+	if err != nil {
+		return d, s, ok, wrap(err, "read what is redelivered of client %s", d.Row.Client)
+	}
 	if s.Await, err = j.Awaited(ctx, d.Row, flows); err != nil {
 		return d, s, ok, err
 	}

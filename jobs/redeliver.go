@@ -99,16 +99,48 @@ func NewRedelivery(f *Flow, since time.Time, total int64) Run {
 	return Run{Kind: RunRedeliver, Flow: f.Name, Client: f.Client, Settings: s, Total: total}
 }
 
+// While a flow is redelivered nothing that is written to its client is claimed, and what
+// was claimed of it before is waited for: its outcome may tell of the target as it was
+// before the restore. So nobody uses an id that is void, in a reference neither, and
+// whatever was written or seen by the time that a row's turn comes is taken back, however
+// late that was heard of.
+
+// redeliverWait is how long a row is put off while that goes on, and underWayWait how long
+// a step waits for a write that is under way.
+const (
+	redeliverWait = 5 * time.Second
+	underWayWait  = time.Second
+)
+
+// redelivered reports whether one of these flows that writes to a client is redelivered.
+func redelivered(ctx context.Context, tx Tx, client string, flows map[string]*Flow) (bool, error) {
+	names, err := tx.RunFlows(ctx, RunRedeliver)
+	return slices.ContainsFunc(names, func(name string) bool { return flows[name] != nil && flows[name].Client == client }), err
+}
+
+// redelivered implements view. It is asked while the rows of the claim are held, and an
+// errand looks for claims of rows while it holds them: one of the two sees the other.
+func (c *claiming) redelivered() (bool, error) {
+	if c.redelivering == nil {
+		is, err := redelivered(c.ctx, c.tx, c.req.Client, c.req.Flows)
+		if err != nil {
+			return false, err
+		}
+		is = is && !mutant.On("written-meanwhile")
+		c.redelivering = &is
+	}
+	return *c.redelivering, nil
+}
+
 // redeliverStep voids what was known of the next rows, and then of the next links
 // that no row of the flow stands for.
-func (j *Journal) redeliverStep(ctx context.Context, tx Tx, r *Run, f *Flow) (time.Duration, error) {
+func (j *Journal) redeliverStep(ctx context.Context, tx Tx, r *Run, f *Flow) (wait time.Duration, err error) {
 	var s redelivery
 	if err := json.Unmarshal(r.Settings, &s); err != nil {
 		return 0, fmt.Errorf("read the settings of errand %d: %w", r.ID, err)
 	}
-	var err error
 	if s.Links == nil {
-		err = j.redeliverRows(ctx, tx, r, &s, f)
+		wait, err = j.redeliverRows(ctx, tx, r, &s, f)
 	} else {
 		err = j.redeliverLinks(ctx, tx, r, &s, f)
 	}
@@ -116,41 +148,69 @@ func (j *Journal) redeliverStep(ctx context.Context, tx Tx, r *Run, f *Flow) (ti
 		return 0, err
 	}
 	r.Settings, err = json.Marshal(s)
-	return 0, err
+	return wait, err
 }
 
-func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redelivery, f *Flow) error {
+// next are the next rows to be looked at, of which not too many were written since then;
+// more says that they are not all.
+func (s *redelivery) next(seen []Row) (ids []RowID, more bool) {
+	written := 0
+	for i := range seen {
+		if written == bulkStep {
+			return ids, true
+		}
+		ids = append(ids, seen[i].RowID)
+		if seen[i].writtenSince(s.Since) {
+			written++
+		}
+	}
+	return ids, len(seen) == countStep
+}
+
+func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redelivery, f *Flow) (wait time.Duration, err error) {
 	seen, err := tx.List(ctx, Filter{Flow: f.Name, After: r.After, Limit: countStep})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	var ids []RowID
-	over := len(seen) < countStep
-	for i := range seen {
-		if len(ids) == bulkStep {
-			over = false
-			break
-		}
-		r.After = seen[i].RowID
-		if seen[i].writtenSince(s.Since) {
-			ids = append(ids, seen[i].RowID)
-		}
+	ids, more := s.next(seen)
+	held, err := tx.Rows(ctx, ids, false)
+	if err != nil {
+		return 0, err
 	}
-	if over {
+	running, err := claimed(ctx, tx, held)
+	if err != nil {
+		return 0, err
+	}
+	if len(running) > 0 && !mutant.On("under-way-passed") {
+		return underWayWait, nil
+	}
+	if len(ids) > 0 {
+		r.After = ids[len(ids)-1]
+	}
+	if !more {
 		s.Links = &EntityKey{Entity: f.Entity}
 	}
+	ids = nil
+	for i := range held {
+		if held[i].writtenSince(s.Since) {
+			ids = append(ids, held[i].RowID)
+		}
+	}
 	if len(ids) == 0 {
-		return nil
+		return 0, nil
 	}
 	rows, err := tx.Rows(ctx, ids, true)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	keys := make([]EntityKey, 0, len(rows))
+	return 0, j.voidRows(ctx, tx, r, s, f, rows)
+}
+
+// voidRows takes back what is known of rows, and their links.
+func (j *Journal) voidRows(ctx context.Context, tx Tx, r *Run, s *redelivery, f *Flow, rows []Row) error {
+	keys := make([]EntityKey, len(rows))
 	for i := range rows {
-		if rows[i].writtenSince(s.Since) {
-			keys = append(keys, rows[i].EntityKey())
-		}
+		keys[i] = rows[i].EntityKey()
 	}
 	ls, err := tx.Links(ctx, f.Client, keys)
 	if err != nil {
@@ -165,9 +225,6 @@ func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redeliver
 		}
 	}
 	for i := range rows {
-		if !rows[i].writtenSince(s.Since) {
-			continue
-		}
 		r.Done++
 		if f.Strategy == connectors.IdempotencyKey {
 			if err := dropKeys(ctx, tx, &rows[i], f); err != nil {
@@ -198,7 +255,7 @@ func (j *Journal) redeliverRows(ctx context.Context, tx Tx, r *Run, s *redeliver
 }
 
 // saidSince tells which records a person has looked for since a time, when the target was
-// restored, and found, or has had written since: their ids are those in the restored target.
+// restored, and found: their ids are those in the restored target.
 func saidSince(ctx context.Context, tx Tx, f *Flow, ks []EntityKey, at time.Time) (map[EntityKey]bool, error) {
 	if len(ks) == 0 {
 		return nil, nil
@@ -218,8 +275,7 @@ func saidSince(ctx context.Context, tx Tx, f *Flow, ks []EntityKey, at time.Time
 		if err != nil {
 			return nil, err
 		}
-		// Nothing is said while a write is under way, so what was confirmed later was sent later.
-		said[r.EntityKey()] = word.Class == connectors.AlreadyApplied || !word.At.IsZero() && r.Applied() && !r.AppliedAt.Before(word.At)
+		said[r.EntityKey()] = word.Class == connectors.AlreadyApplied
 	}
 	return said, err
 }

@@ -47,6 +47,8 @@ type Surroundings struct {
 	// Asked is the request for the row's record that its source has not answered
 	// yet; nil when there is none.
 	Asked *Request
+	// Redelivered says that a flow to the target client is being redelivered.
+	Redelivered bool
 	// Suspended is FlowState.Suspended of the row's flow.
 	Suspended Standing
 	// Heir is the row to which the record that had the row's key is still to move; nil

@@ -15,6 +15,8 @@ func (s Surroundings) behind(*Row) bool { return s.Ahead != nil }
 
 func (s Surroundings) paused() time.Time { return s.Target.PausedUntil }
 
+func (s Surroundings) redelivered() (bool, error) { return s.Redelivered, nil }
+
 func (s Surroundings) suspended(*Row) (Standing, error) { return s.Suspended, nil }
 
 func (s Surroundings) expiryHeld() (Standing, error) { return s.Target.ExpiryHeld, nil }
@@ -46,6 +48,10 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		// The gate of the target outlasts whatever the row itself waits for.
 		e.Reason, e.Until = string(ClientPaused), s.Target.PausedUntil
 		e.Text += fmt.Sprintf("; client %s is paused (%s: %s)", s.Target.Client, s.Target.Reason, s.Target.Evidence)
+	case Redelivered:
+		e.Reason, e.Until = string(Redelivered), time.Time{}
+		e.Text += fmt.Sprintf("; what was written to client %s is being taken back, because the target was restored", row.Client)
+		e.Next = "nothing is written to the client before that has ended; syncd runs shows how far it has come"
 	case FlowSuspended:
 		e.Reason, e.Since, e.Until = string(FlowSuspended), s.Suspended.Since, later(s.Suspended.Until, row.DueAt)
 		e.Text += fmt.Sprintf("; paused with its flow, which is suspended: %s", s.Suspended.Message)

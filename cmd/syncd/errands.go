@@ -244,7 +244,7 @@ func (a *app) redeliverCmd() *cobra.Command {
 later: their ids in the target, if first seen since then, are found again by key, and
 they are written once more whatever was written before. Of a flow that writes at most
 once they are held, for a person to look whether the backup has them. It says how
-many records there are, and asks.
+many records there are, and asks. Before it has ended nothing is written to the client.
 
 Stop syncd before the target is restored, call this for every flow that writes to it,
 and start syncd again.`,
@@ -313,6 +313,9 @@ func workOff(ctx context.Context, j *jobs.Journal, run jobs.Run, flows map[strin
 			break // somebody else has done the last step
 		}
 		run = st.Run
+		if st.Wait > 0 {
+			break // a daemon has to end something first, and goes on with it
+		}
 	}
 	return run, nil
 }

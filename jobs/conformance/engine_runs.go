@@ -49,6 +49,20 @@ var runSentences = []sentence{
 		t.same("those that have not ended", t.runs(true, 10), open)
 		t.same("the newest that has not ended", t.runs(true, 1), open[:1])
 	}},
+	{"the flows for which errands of a kind go on are named, each once", func(t *engineTest) {
+		over := errand("redeliver")
+		over.Flow = "items"
+		for _, r := range []jobs.Run{over, {Kind: "redeliver", Flow: "orders\x00"}, {Kind: "redeliver", Flow: "orders\x00"}, {Kind: "remap", Flow: "parties"}} {
+			t.addRun(r)
+		}
+		for kind, want := range map[string][]string{"redeliver": {"orders\x00"}, "remap": {"parties"}, "audit": nil} {
+			t.update(func(ctx context.Context, tx jobs.Tx) error {
+				got, err := tx.RunFlows(ctx, kind)
+				t.same(kind, got, want)
+				return err
+			})
+		}
+	}},
 	{"how far an errand has come replaces what was known", func(t *engineTest) {
 		a, b := errand("backfill"), errand("audit")
 		b.EndedAt = time.Time{}

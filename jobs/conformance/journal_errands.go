@@ -83,6 +83,88 @@ var errandRules = []rule{
 		}
 		b.none()
 	}},
+	{"while a flow is redelivered nothing is written to its client", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		id := b.begin(jobs.NewRedelivery(b.flow, b.at, 1))
+		for open := true; open; open = b.step(id).Run.Open() {
+			b.pass(time.Minute)
+			b.admit(b.ev("2", 10, "B", "one"))
+			b.none()
+		}
+		b.none() // it was put off
+		_, s, _, err := b.journal.Surround(context.Background(), jobs.RowID{Flow: "orders", Key: "B"}, b.flows)
+		is(b, "redelivered in the end", s.Redelivered, false)
+		b.pass(5 * time.Second)
+		is(b, "claimed in the end", len(b.claim()), 2)
+		b.begin(jobs.NewRedelivery(b.flow, b.at, 1))
+		b.admit(b.ev("3", 10, "C", "one"))
+		d, s, ok, err := b.journal.Surround(context.Background(), jobs.RowID{Flow: "orders", Key: "C"}, b.flows)
+		if e := jobs.Why(&d.Row, s, b.at); err != nil || !ok || e.Reason != "redelivered" || e.Due {
+			b.Errorf("explained as %+v, %v, %v", e, ok, err)
+		}
+		other := *b.flow
+		other.Name, other.Client = "elsewhere", "shop"
+		b.flows["elsewhere"] = &other
+		delete(b.flows, "orders") // nobody takes steps of that errand any more
+		if _, s, _, err := b.journal.Surround(context.Background(), jobs.RowID{Flow: "orders", Key: "C"}, b.flows); err != nil || s.Redelivered {
+			b.Errorf("held up by a flow that is not configured, %v", err)
+		}
+	}},
+	{"what is being written when a redelivery begins is taken back, however late that is told", func(b *bench) {
+		since := b.at
+		b.admit(b.ev("1", 10, "LATE", "one"), b.ev("2", 10, "WRITTEN", "one"))
+		js := b.claim()
+		is(b, "claimed", len(js), 2)
+		b.pass(time.Hour)
+		settle := func(key string) {
+			for _, jb := range js {
+				if jb.Key == key {
+					b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: `"` + key + `"`})
+				}
+			}
+		}
+		settle("WRITTEN")
+		id := b.begin(jobs.NewRedelivery(b.flow, since, 2))
+		for range 2 {
+			st := b.step(id)
+			is(b, "done while it is under way", st.Run.Done, int64(0))
+			is(b, "it waits", st.Wait > 0, true)
+			b.pass(time.Minute)
+		}
+		settle("LATE")
+		for b.step(id).Run.Open() {
+		}
+		js = b.claim()
+		is(b, "written once more", len(js), 2)
+		for _, jb := range js {
+			is(b, "id of "+jb.Key, jb.Link, "")
+			is(b, jb.Key+" stands", jb.Applied(), false)
+			is(b, jb.Key+" could be skipped", len(jb.AppliedHash) > 0, false)
+		}
+	}},
+	{"so is a create under a key of a daemon that has ended, and its key is not used again", func(b *bench) {
+		b.keyed()
+		b.admit(b.ev("1", 10, "A", "one"))
+		jb := b.one()
+		b.pin(jb, 0)
+		b.pass(time.Hour)
+		id := b.begin(jobs.NewRedelivery(b.flow, b.at.Add(-time.Minute), 1))
+		is(b, "it waits", b.step(id).Wait > 0, true)
+		b.restart()
+		if n, err := b.journal.Recover(context.Background(), jobs.LaneID{Client: "erp"}, b.flows); err != nil || n != 1 {
+			b.Fatalf("%d, %v", n, err)
+		}
+		for b.step(id).Run.Open() {
+		}
+		b.pass(time.Hour)
+		jb = b.one()
+		is(b, "in doubt", jb.Unresolved(), true)
+		is(b, "key epoch", jb.KeyEpoch > 0, true)
+		if jb.Pin != nil {
+			b.Errorf("sent again under its key: %+v", jb.Pin)
+		}
+	}},
 	{"the same content read after a redelivery began is written all the same", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "one"))
 		b.apply()
@@ -228,7 +310,7 @@ var errandRules = []rule{
 		is(b, "link of SAID", b.link("SAID"), `7`)
 		is(b, "link of SENT", b.link("SENT"), "")
 	}},
-	{"so do the ids of what was written after that", func(b *bench) {
+	{"so do they in what is written after that", func(b *bench) {
 		b.keyed()
 		since := b.at
 		b.admit(b.ev("1", 10, "THERE", "one"), b.ev("2", 10, "LOST", "one"))
@@ -241,11 +323,15 @@ var errandRules = []rule{
 		b.pass(time.Hour)
 		b.taken("THERE", jobs.Verdict{By: "ann", Why: "looked", Applied: true, Older: true, Link: `7`})
 		b.taken("LOST", jobs.Verdict{By: "ann", Why: "looked"})
-		for _, jb := range b.claim() {
+		b.none()
+		for b.step(id).Run.Open() {
+		}
+		b.pass(time.Minute)
+		js := b.claim()
+		is(b, "claimed", len(js), 2)
+		for _, jb := range js {
 			is(b, "id of "+jb.Key, jb.Link, map[string]string{"THERE": `7`, "LOST": ""}[jb.Key])
 			b.settle(jb, connectors.Outcome{Class: connectors.Applied, Link: map[string]string{"THERE": `7`, "LOST": `8`}[jb.Key]})
-		}
-		for b.step(id).Run.Open() {
 		}
 		is(b, "link of THERE", b.link("THERE"), `7`)
 		is(b, "link of LOST", b.link("LOST"), `8`)

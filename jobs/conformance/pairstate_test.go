@@ -38,6 +38,7 @@ func (p *pair) compare(ctx context.Context) error {
 			func() error { _, err := tx.Daemons(ctx); return err },
 			func() error { _, err := tx.Runs(ctx, false, most); return err },
 			func() error { _, err := tx.Runs(ctx, true, 2); return err },
+			func() error { _, err := tx.RunFlows(ctx, "audit"); return err },
 			func() error { _, err := tx.Counts(ctx, p.Now()); return err },
 			func() error { _, err := tx.Meta(ctx); return err },
 			func() error { _, err := tx.LinkClients(ctx); return err },

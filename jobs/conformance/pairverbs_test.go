@@ -360,6 +360,15 @@ func (x *both) Runs(ctx context.Context, open bool, limit int) ([]jobs.Run, erro
 	}, rs, rs)
 }
 
+func (x *both) RunFlows(ctx context.Context, kind string) ([]string, error) {
+	flows := func(tx jobs.Tx) ([]string, error) {
+		fs, err := tx.RunFlows(ctx, kind)
+		slices.Sort(fs)
+		return fs, err
+	}
+	return compared(x, "RunFlows", func(m, d []string) string { return difference(m, d) }, flows, flows)
+}
+
 func (x *both) DeleteRuns(ctx context.Context, ids []int64) error {
 	remove := func(ids []int64) func(jobs.Tx) (struct{}, error) {
 		return func(tx jobs.Tx) (struct{}, error) { return struct{}{}, tx.DeleteRuns(ctx, ids) }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 
 	"syncd/jobs"
 )
@@ -40,6 +41,20 @@ func (t *tx) Runs(_ context.Context, open bool, limit int) ([]jobs.Run, error) {
 		}
 		if !open || r.EndedAt.IsZero() {
 			out = append(out, runOut(r))
+		}
+	}
+	return out, nil
+}
+
+// RunFlows implements jobs.Tx.
+func (t *tx) RunFlows(_ context.Context, kind string) ([]string, error) {
+	if err := t.reads(); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, r := range t.s.runs.backwards() {
+		if r.Kind == kind && r.EndedAt.IsZero() && !slices.Contains(out, r.Flow) {
+			out = append(out, r.Flow)
 		}
 	}
 	return out, nil

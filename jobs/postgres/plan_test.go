@@ -250,6 +250,7 @@ func (p *planTest) run(when string) {
 		{"FreeLease", func(tx jobs.Tx) error { return tx.FreeLease(ctx, jobs.Fence{LaneID: lane, Token: "t-154"}) }},
 		{"open Runs", func(tx jobs.Tx) error { _, err := tx.Runs(ctx, true, planBatch); return err }},
 		{"Runs", func(tx jobs.Tx) error { _, err := tx.Runs(ctx, false, planBatch); return err }},
+		{"RunFlows", func(tx jobs.Tx) error { _, err := tx.RunFlows(ctx, "redeliver"); return err }},
 		{"PutRun", func(tx jobs.Tx) error { return tx.PutRun(ctx, jobs.Run{ID: 7}) }},
 		{"ListSources", func(tx jobs.Tx) error { _, err := tx.ListSources(ctx, "orders", sources[3], planBatch); return err }},
 		{"ListContenders", func(tx jobs.Tx) error {

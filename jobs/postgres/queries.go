@@ -31,12 +31,12 @@ type queries struct {
 	pausePut, expiryHoldPut                   string
 	counts, destinations, meta, metaPut       string
 
-	place, countReady, heads, rowsOf, rowsNext, rowsEnd string
-	groups, groupsPut, pins, pinsPut, pinsDelete        string
-	attemptsPrune, attemptsDelete                       string
-	runAdd, runPut, runs, runsOpen, runsDelete          string
-	listSources, listContenders, listLinks, listGroups  string
-	listPins, listAttempts, listRequests, linkClients   string
+	place, countReady, heads, rowsOf, rowsNext, rowsEnd  string
+	groups, groupsPut, pins, pinsPut, pinsDelete         string
+	attemptsPrune, attemptsDelete                        string
+	runAdd, runPut, runs, runsOpen, runFlows, runsDelete string
+	listSources, listContenders, listLinks, listGroups   string
+	listPins, listAttempts, listRequests, linkClients    string
 
 	leaseLook, leaseClose                                 string
 	leases, leaseWait, leaseFirst, leaseLock, leaseTake   string
@@ -71,7 +71,7 @@ func (q *queries) all() []*string {
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
 		&q.clients, &q.pausePut, &q.expiryHoldPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
 		&q.place, &q.countReady, &q.heads, &q.rowsOf, &q.rowsNext, &q.rowsEnd, &q.groups, &q.groupsPut, &q.pins, &q.pinsPut, &q.pinsDelete, &q.attemptsPrune, &q.attemptsDelete,
-		&q.runAdd, &q.runPut, &q.runs, &q.runsOpen, &q.runsDelete,
+		&q.runAdd, &q.runPut, &q.runs, &q.runsOpen, &q.runFlows, &q.runsDelete,
 		&q.listSources, &q.listContenders, &q.listLinks, &q.listGroups, &q.listPins, &q.listAttempts, &q.listRequests, &q.linkClients,
 		&q.leaseLook, &q.leaseClose, &q.leases, &q.leaseWait, &q.leaseFirst, &q.leaseLock, &q.leaseTake,
 		&q.leaseRenew, &q.leaseFree, &q.leaseHold, &q.leaseCheck, &q.patient, &q.members, &q.memberPut, &q.memberDelete}...)

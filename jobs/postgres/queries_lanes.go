@@ -52,6 +52,7 @@ func (q *queries) overRuns() {
 	q.runPut = `UPDATE {s}.runs SET (` + run + `) = ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) WHERE id = $15`
 	q.runs = `SELECT id, ` + run + ` FROM {s}.runs ORDER BY id DESC LIMIT $1`
 	q.runsOpen = `SELECT id, ` + run + ` FROM {s}.runs WHERE ended_at IS NULL ORDER BY id DESC LIMIT $1`
+	q.runFlows = `SELECT DISTINCT flow FROM {s}.runs WHERE ended_at IS NULL AND kind = $1`
 	q.runsDelete = `DELETE FROM {s}.runs WHERE id = ANY ($1::int8[])`
 }
 

@@ -75,6 +75,23 @@ func (t *tx) Runs(ctx context.Context, open bool, limit int) (out []jobs.Run, er
 	return out, nil
 }
 
+// RunFlows implements jobs.Tx.
+func (t *tx) RunFlows(ctx context.Context, kind string) (out []string, err error) {
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var flow string
+		if err := rows.Scan(&flow); err != nil {
+			return err
+		}
+		flow, err := stored.ParseID(flow)
+		out = append(out, flow)
+		return err
+	}, t.q.runFlows, stored.ID(kind))
+	if err != nil {
+		return nil, fmt.Errorf("read for which flows errands to %s go on: %w", kind, err)
+	}
+	return out, nil
+}
+
 // DeleteRuns implements jobs.Tx.
 func (t *tx) DeleteRuns(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {

@@ -75,6 +75,19 @@ func (t *tx) Runs(ctx context.Context, open bool, limit int) (out []jobs.Run, er
 	return out, nil
 }
 
+// RunFlows implements jobs.Tx.
+func (t *tx) RunFlows(ctx context.Context, kind string) (out []string, err error) {
+	err = t.query(ctx, `SELECT DISTINCT flow FROM runs WHERE ended_at IS NULL AND kind = ?`, []any{stored.Message(kind)}, func(v row) error {
+		var in stored.ReadIDs
+		out = append(out, in.ID(v.text(0)))
+		return in.Err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read for which flows errands to %s go on: %w", kind, err)
+	}
+	return out, nil
+}
+
 // DeleteRuns implements jobs.Tx.
 func (t *tx) DeleteRuns(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {

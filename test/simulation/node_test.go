@@ -327,6 +327,7 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 		if c.breaker.State().State != breaker.Closed {
 			limit = 1
 		}
+		restores := n.w.restores
 		n.under[l]++ // a lease is not given back between a claim and its units
 		got, err := n.journal.Claim(onLane(ctx, l), jobs.ClaimRequest{Client: l.Client, Shard: l.Shard, Limit: limit, Flows: n.flows, InFlight: len(n.rows),
 			Busy:   func(id jobs.RowID, k jobs.EntityKey) bool { return n.rows[id] || n.records[k] },
@@ -341,7 +342,7 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 				n.rows[jb.RowID], n.records[jb.EntityKey()] = true, true
 			}
 			n.w.st.act(n, n.name+" unit "+u[0].Key, func(ctx context.Context, a *actor) {
-				n.write(context.WithValue(ctx, clientKey{}, c), a, l, u)
+				n.write(context.WithValue(context.WithValue(ctx, clientKey{}, c), restoresKey{}, restores), a, l, u)
 				units--
 				n.under[l]--
 			})
@@ -351,6 +352,9 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 }
 
 type clientKey struct{}
+
+// restoresKey is for how often the target had been restored when a job was claimed.
+type restoresKey struct{}
 
 // unitKey is for the jobs that are being written.
 type unitKey struct{}

@@ -70,8 +70,13 @@ func (w *world) resolve(ctx context.Context, a *actor, r *jobs.Row) {
 	}
 	v := jobs.Verdict{By: "a person", Why: "looked"}
 	w.land()
+	sent := w.newest[r.RowID]
+	removal := sent != nil && sent.Gone && (r.Gone || r.LastCode != "restored") // what they are asked about
 	// That the record is there says that its create was done, and nothing of a change.
-	if there := w.flows[r.Flow].e.Records(r.Key); len(there) > 0 && (!r.Applied() || bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)) {
+	switch there := w.flows[r.Flow].e.Records(r.Key); {
+	case removal:
+		v.Applied = len(there) == 0
+	case len(there) > 0 && (!r.Applied() || bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)):
 		v.Applied, v.Link = true, there[0].Link()
 		// Perhaps as a backup has it.
 		v.Older = !bytes.Equal(jobs.HashBody([]byte(there[0].Body)), r.Hash)
@@ -165,7 +170,9 @@ func (w *world) pause(ctx context.Context, a *actor, client string, until time.T
 	a.st.note("pause of ", client, " until ", until.String())
 }
 
-// redeliver puts the target back to a backup, and has written again what it lost.
+// redeliver puts the target back to a backup, and has written again what it lost: while
+// nothing is written, or beside the daemons, of which some do not know yet what became of
+// their writes of before.
 func (w *world) redeliver(ctx context.Context, a *actor) {
 	backups := map[*flow]faketarget.Snapshot{}
 	for _, f := range w.sortedFlows() {
@@ -173,21 +180,31 @@ func (w *world) redeliver(ctx context.Context, a *actor) {
 	}
 	since := w.beside.Now()
 	a.sleep(a.st.upTo(15 * time.Second))
-	w.pause(ctx, a, erp, ratelimit.Forever())
-	a.sleep(time.Second)
-	w.until(a, func() bool { return w.heard(erp) && w.idle() })
+	beside := a.st.r.IntN(2) == 0
+	if !beside {
+		w.pause(ctx, a, erp, ratelimit.Forever())
+		a.sleep(time.Second)
+		w.until(a, func() bool { return w.heard(erp) && w.idle() })
+	}
+	if _, running, err := w.beside.List(ctx, jobs.Filter{Limit: 1000}); err == nil && len(running) > 0 {
+		a.st.seen("a redelivery begins while writes are under way")
+	}
 	for f, s := range backups {
 		f.e.Restore(s)
 	}
+	w.restores++
 	a.st.note("the target is restored")
 	for _, f := range w.sortedFlows() {
 		n, err := w.beside.CountRedeliver(ctx, &f.Flow, since)
 		if err != nil {
 			a.st.violation("counting what to redeliver failed: %v", err)
 		}
-		w.run(ctx, a, jobs.NewRedelivery(&f.Flow, since, n.Rows))
+		w.begin(ctx, a, jobs.NewRedelivery(&f.Flow, since, n.Rows))
 	}
-	w.pause(ctx, a, erp, time.Time{})
+	w.ended(ctx, a)
+	if !beside {
+		w.pause(ctx, a, erp, time.Time{})
+	}
 }
 
 // idle reports whether nothing of the target client is under way, by a daemon or late.
@@ -215,10 +232,19 @@ func (w *world) heard(client string) bool {
 
 // run begins a long errand and waits for its end.
 func (w *world) run(ctx context.Context, a *actor, r jobs.Run) {
+	w.begin(ctx, a, r)
+	w.ended(ctx, a)
+}
+
+// begin begins a long errand.
+func (w *world) begin(ctx context.Context, a *actor, r jobs.Run) {
 	if _, _, err := w.beside.StartRun(ctx, r); err != nil {
 		a.st.violation("starting an errand failed: %v", err)
-		return
 	}
+}
+
+// ended waits for the end of all errands.
+func (w *world) ended(ctx context.Context, a *actor) {
 	w.until(a, func() bool {
 		rs, err := w.beside.Runs(ctx, true, 10)
 		return err == nil && len(rs) == 0

@@ -36,6 +36,9 @@ func (r *reach) call(ctx context.Context, what, key string, do func() connectors
 	if o, may := c.may(ctx, what, key); !may {
 		return o
 	}
+	if ctx.Value(restoresKey{}).(int) != r.n.w.restores {
+		return connectors.Fail(connectors.Transient, "connect", "the target was restored since, and what was at work with it has lost it")
+	}
 	r.n.w.begun(ctx.Value(unitKey{}).([]*jobs.Job), what != "find", key)
 	o := do()
 	r.n.w.land()

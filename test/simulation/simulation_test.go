@@ -185,7 +185,7 @@ func TestPromisesHoldInEveryHistory(t *testing.T) {
 var reached = []string{"a breaker is open at the start of a lane", "a breaker opens", "a client is paused at the start of a lane",
 	"a client is paused by throttling", "a commit is lost", "a daemon cannot reach the journal", "a daemon dies", "a daemon is stopped",
 	"a dead letter is replayed", "a flow goes on", "a flow is suspended", "a held job is resolved", "a held job meets a redelivery", "a lane is given back",
-	"a lane waits for another split", "a link comes too late", "a record is read anew for refresh", "a record is read anew for remap",
+	"a lane waits for another split", "a link comes too late", "a redelivery begins while writes are under way", "a record is read anew for refresh", "a record is read anew for remap",
 	"a record is written without what it refers to", "a record waits for what it refers to", "a suspended flow is probed",
 	"an answer comes late", "an event comes late", "errand: pause", "errand: redeliver", "errand: refused",
 	"errand: remap", "errand: shards", "errand: source-reset", "events come again", "fresh_within", "max_age", "on_dead: hold", "on_dead: skip",

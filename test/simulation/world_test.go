@@ -32,6 +32,8 @@ type world struct {
 	together bool
 	// refusing is until when the target refuses all records alike.
 	refusing time.Time
+	// restores counts how often the target was put back to a backup.
+	restores int
 	// errand is what a person has on hand; "" for nothing.
 	errand string
 	// wrote are the newest attempts of which a write was sent.
@@ -203,6 +205,8 @@ func (w *world) flow(s connectors.Strategy, k kind) *flow {
 		}
 	case connectors.ExternalRef:
 		o.Unique = true
+	case connectors.AtMostOnce:
+		f.blind = w.errand == "redeliver" && r.IntN(2) == 0
 	case connectors.IdempotencyKey:
 		zoo := faketarget.Zoo()
 		names := []string{"keeps all", "ignores the body", "heeds the body", "keeps success"}
@@ -211,13 +215,13 @@ func (w *world) flow(s connectors.Strategy, k kind) *flow {
 		f.blind = r.IntN(2) == 0
 	}
 	f.CanFind = !f.blind
-	if s != connectors.AtMostOnce && !f.blind && (r.IntN(3) == 0 || k == renaming) {
+	if (s != connectors.AtMostOnce || w.errand == "redeliver") && !f.blind && (r.IntN(3) == 0 || k == renaming) {
 		f.OnDelete, f.SettleTime = "delete", settle
 	}
 	f.e = faketarget.New(o, func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) })
 	f.e.Plan(func(c faketarget.Call) faketarget.Fault {
 		ft := w.fault(f, c)
-		if ft.Kind == faketarget.FailDone && f.blind && !o.Keys.KeepsErrors {
+		if ft.Kind == faketarget.FailDone && f.blind && o.Keys != nil && !o.Keys.KeepsErrors {
 			ft.Kind = faketarget.FailUndone // nothing could help where the create is done, the answer an error, and the key forgotten
 		}
 		return ft
