@@ -210,6 +210,19 @@ func (p *poller) admitPage(ctx context.Context, epoch int64, got pulled) error {
 	}
 	told := 0 // dead letters
 	for rest := got.page.Events; ; {
+		if len(rest) < len(got.page.Events) {
+			waited, err := p.room(ctx)
+			if err != nil {
+				return err
+			}
+			if waited {
+				m, begun, err = p.d.beginPage(ctx, p.flow, got.page, got.from, nil)
+				p.begun = begun
+				if err != nil {
+					return err
+				}
+			}
+		}
 		part := rest[:min(len(rest), p.d.slice)]
 		rest = rest[len(part):]
 		last := len(rest) == 0
@@ -229,6 +242,32 @@ func (p *poller) admitPage(ctx context.Context, epoch int64, got pulled) error {
 				p.begun = &beginning{from: got.page.Next}
 			}
 			return nil
+		}
+	}
+}
+
+// fullWait is how often is looked whether the rest of a page can be admitted.
+const fullWait = 5 * time.Second
+
+// room waits, in the midst of a page, until the flow may be read on; a source may give
+// more in one answer than may be open at once. The page is given up meanwhile, so that an
+// end of the process is not taken for its doing; waited says that it has to be begun again.
+func (p *poller) room(ctx context.Context) (waited bool, err error) {
+	for {
+		full, err := p.full(ctx)
+		if err != nil || !full {
+			return waited, err
+		}
+		if !waited && p.begun != nil {
+			if err := p.d.givenUp(ctx, p.flow, p.begun); err != nil {
+				return false, err
+			}
+			p.begun = nil
+		}
+		waited = true
+		sleep(ctx, fullWait)
+		if err := ctx.Err(); err != nil {
+			return true, err
 		}
 	}
 }

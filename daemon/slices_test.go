@@ -164,3 +164,31 @@ func TestEventThatEndsTheDaemonInALaterSliceIsFound(t *testing.T) {
 		w.row("orders", fmt.Sprint("K", part+9))
 	})
 }
+
+func TestAPageIsReadNoFurtherWhileTooMuchOfItsFlowIsOpen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const records = 5 * part
+		e := w.flood(records, 0)
+		w.plan.Flows["orders"].MaxOpen = 2 * part
+		w.plan.Clients["erp"].Concurrency = 1
+		refused := w.refuse(connectors.Outcome{Class: connectors.Throttled, Code: "http_429", RetryAfter: 10 * time.Minute})
+		w.start()
+		w.pass(9 * time.Minute)
+		fs := w.state()
+		if n := w.count(jobs.Ready); n < 2*part || n > 3*part || !fs.Full.Is() || fs.PageStarts != 0 {
+			t.Fatalf("%d open with room for %d, full: %+v, begun %d times, %d calls", n, 2*part, fs.Full, fs.PageStarts, refused.calls())
+		}
+		if n := w.shop.pulled(); n > 2 {
+			t.Errorf("%d pulls of a page that waits", n)
+		}
+		w.pass(11 * time.Minute)
+		if n := w.count(jobs.Done); n != records || w.state().Full.Is() {
+			t.Errorf("after the pause: %d of %d done, full %+v", n, records, w.state().Full)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !slices.Equal(e.rows, []int{part, part, part, part, part}) {
+			t.Errorf("rows were stored in parts of %v", e.rows)
+		}
+	})
+}

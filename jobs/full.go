@@ -98,5 +98,5 @@ func (b *Backlog) look(ctx context.Context) (Standing, error) {
 	if b.open < bound {
 		return Standing{}, nil
 	}
-	return Standing{Since: now, Code: codeBacklog, Message: fmt.Sprintf("%d of its jobs are open (max_open); nothing more is read until less than nine tenths of that are, and writing goes on", most)}, nil
+	return Standing{Since: now, Code: codeBacklog, Message: fmt.Sprintf("max_open: %d of its jobs or more are open; nothing more is read until less than nine tenths of that are, and writing goes on", most)}, nil
 }
