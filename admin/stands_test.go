@@ -21,7 +21,7 @@ func TestMetricsTellDueFromWithheldAndWhatStands(t *testing.T) {
 			{Flow: "stock", State: jobs.Ready, N: 1, Due: 1, OldestOpen: at.Add(-3 * time.Hour), OldestDue: at.Add(-3 * time.Hour)},
 			{Flow: "gone", State: jobs.Ready, N: 1, Due: 1, OldestOpen: at.Add(-4 * time.Hour), OldestDue: at.Add(-4 * time.Hour)},
 		},
-		Flows: []jobs.FlowState{{Flow: "orders", Full: jobs.Standing{Since: time.Unix(1000, 0)}}, {Flow: "items", Suspended: jobs.Standing{Since: time.Unix(2000, 0)}}},
+		Flows: []jobs.FlowState{{Flow: "orders", Full: jobs.Standing{Since: time.Unix(1000, 0)}}, {Flow: "items", Suspended: jobs.Standing{Since: time.Unix(2000, 0), Until: time.Unix(1<<33, 0)}}},
 		Clients: []jobs.ClientState{{Client: "erp", ExpiryHeld: jobs.Standing{Since: time.Unix(3000, 0)}},
 			{Client: "store", PausedUntil: at.Add(time.Minute)}},
 	}

@@ -1,6 +1,10 @@
 package jobs
 
-import "time"
+import (
+	"time"
+
+	"syncd/connectors"
+)
 
 // Age tells how long jobs of a flow wait, and for what.
 type Age struct {
@@ -13,17 +17,9 @@ type Age struct {
 	Oldest time.Time
 }
 
-// Ages tells what is due from what is withheld, by flow and reason, each once. What is
-// due is withheld too while its flow is suspended, is not configured, or its client
-// is paused.
+// Ages tells what is due from what is withheld, by flow and reason, each once. Jobs of a
+// flow that stand alike are judged as Why judges one of them, which has their oldest times.
 func (o Overview) Ages(flows map[string]*Flow) []Age {
-	suspended, paused := map[string]bool{}, map[string]bool{}
-	for _, f := range o.Flows {
-		suspended[f.Flow] = f.Suspended.Is()
-	}
-	for _, c := range o.Clients {
-		paused[c.Client] = c.PausedUntil.After(o.At)
-	}
 	type place struct{ flow, reason string }
 	at := map[place]int{}
 	var out []Age
@@ -42,30 +38,61 @@ func (o Overview) Ages(flows map[string]*Flow) []Age {
 		if c.State != Ready || c.N == 0 {
 			continue
 		}
-		f := flows[c.Flow]
-		beyond := ""
-		switch {
-		case f == nil:
-			beyond = string(NoFlow)
-		case suspended[c.Flow]:
-			beyond = string(FlowSuspended)
-		case paused[f.Client]:
-			beyond = string(ClientPaused)
-		}
-		if beyond != "" {
-			add(c.Flow, beyond, c.OldestOpen)
-			continue
-		}
+		s := o.around(c.Flow, flows)
+		row := Row{RowID: RowID{Flow: c.Flow}, State: Ready, Reason: c.Reason, LastClass: connectors.Class(c.Class), OpenSince: c.OldestOpen, DueAt: c.OldestDue, Body: anyBody}
 		if c.Due > 0 {
-			add(c.Flow, "", c.OldestDue)
+			// Of those that are due the oldest may be young: only the others were put off for their age.
+			if reason := withheld(&row, s, o.At); reason != "" {
+				add(c.Flow, reason, c.OldestOpen)
+			} else {
+				add(c.Flow, "", c.OldestDue)
+			}
+			row.DueAt = o.At.Add(time.Microsecond)
 		}
 		if c.Due < c.N {
-			reason := string(c.Reason)
-			if c.Reason == ReasonNone {
+			row.ReadAt = c.OldestOpen
+			reason := Why(&row, s, o.At).Reason
+			if reason == "" {
 				reason = string(NotYet)
 			}
 			add(c.Flow, reason, c.OldestOpen)
 		}
 	}
 	return out
+}
+
+// anyBody stands for the body of a row that has one.
+var anyBody = []byte("{}")
+
+// withheld is what withholds a row whose time has come; "" if a claim would do something
+// about it.
+func withheld(row *Row, s Surroundings, now time.Time) string {
+	switch d, _ := decide(row, s, now); d { // nothing that is asked here can fail
+	case NoFlow, Behind, ClientPaused, FlowSuspended, Redelivered:
+		return Why(row, s, now).Reason
+	}
+	return ""
+}
+
+// around is what decides over rows of a flow beyond themselves.
+func (o Overview) around(flow string, flows map[string]*Flow) (s Surroundings) {
+	s.Flow = flows[flow]
+	for _, f := range o.Flows {
+		if f.Flow == flow {
+			s.Suspended = f.Suspended
+		}
+	}
+	if s.Flow == nil {
+		return s
+	}
+	for _, c := range o.Clients {
+		if c.Client == s.Flow.Client {
+			s.Target = c
+		}
+		if c.Client == s.Flow.SourceClient {
+			s.Source = c
+		}
+	}
+	s.Redelivered = writesTo(s.Flow.Client, flows, o.Redelivered)
+	return s
 }

@@ -230,6 +230,8 @@ type Overview struct {
 	Daemons    []Daemon
 	Leases     []Lease
 	Contenders map[string]int
+	// Redelivered names the flows that are being redelivered.
+	Redelivered []string
 	// Running counts the jobs under way by target client.
 	Running map[string]int
 	Meta    map[string]string
@@ -258,6 +260,9 @@ func (j *Journal) Overview(ctx context.Context) (o Overview, err error) {
 			return err
 		}
 		if o.Meta, err = tx.Meta(ctx); err != nil {
+			return err
+		}
+		if o.Redelivered, err = tx.RunFlows(ctx, RunRedeliver); err != nil {
 			return err
 		}
 		cs, err := tx.Claims(ctx, "")

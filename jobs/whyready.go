@@ -43,6 +43,9 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		return
 	}
 	s.matter(row, e)
+	if row.Reason == ReasonNone && row.DueAt.After(now) {
+		e.Text = "not due yet"
+	}
 	switch d {
 	case ClientPaused:
 		// The gate of the target outlasts whatever the row itself waits for.
