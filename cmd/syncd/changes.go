@@ -104,7 +104,13 @@ func problem(f *config.Flow, c jobs.Change) field.Problem {
 	if !c.Until.IsZero() {
 		fmt.Fprintf(&b, " after %s, when no write in doubt can be at work in the target any more", c.Until.UTC().Format(time.RFC3339))
 	}
-	if c.Token != "" && slices.ContainsFunc(c.Differences, func(d jobs.Difference) bool { return d.Field != "to.strategy" }) {
+	differs := func(is func(field string) bool) bool {
+		return c.Token != "" && slices.ContainsFunc(c.Differences, func(d jobs.Difference) bool { return is(d.Field) })
+	}
+	if differs(func(field string) bool { return field == "group" }) {
+		b.WriteString("; events that are not written yet stay in the groups that they had")
+	}
+	if differs(func(field string) bool { return field != "group" && field != "to.strategy" }) {
 		fmt.Fprintf(&b, "; a record whose key is another then is met by on_rename: %s when it is next read", f.To.OnRename)
 	}
 	first := c.Differences[0]

@@ -129,7 +129,7 @@ func (e *Engine) explain(err error) error {
 	case noPrivilege:
 		advice = fmt.Sprintf("let an administrator run CREATE SCHEMA %s AUTHORIZATION and the role that syncd connects as, or make that role the owner of what is in it", e.o.Schema)
 	case diskFull:
-		advice = "no space is left on the database server; nothing was changed; make space, syncd goes on by itself"
+		advice = "no space is left on the database server; nothing was changed; make space; a daemon that runs goes on by itself"
 	case tooManyConnections:
 		advice = "raise max_connections on the server, or end other connections to it"
 	}

@@ -61,7 +61,7 @@ func TestAFullDiskLosesNothingAndIsGotOver(t *testing.T) {
 		}
 		stored++
 	}
-	want := "no space is left in " + dir + "; nothing was changed; make space, syncd goes on by itself ("
+	want := "no space is left in " + dir + "; nothing was changed; make space; a daemon that runs goes on by itself ("
 	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, jobs.ErrCommitUnknown) {
 		t.Fatalf("after %d rows the error is %v, want %q", stored, err, want)
 	}

@@ -88,7 +88,7 @@ func (e *Engine) explain(err error) error {
 	advice := ""
 	switch c := code(err); c {
 	case sqlite3.SQLITE_FULL:
-		advice = "no space is left in " + filepath.Dir(e.path) + "; nothing was changed; make space, syncd goes on by itself"
+		advice = "no space is left in " + filepath.Dir(e.path) + "; nothing was changed; make space; a daemon that runs goes on by itself"
 	case sqlite3.SQLITE_BUSY:
 		advice = fmt.Sprintf("another process has been writing %s for more than %d s; find it with `fuser %s`", e.path, busyMillis/1000, e.path)
 	case sqlite3.SQLITE_NOTADB:
