@@ -9,6 +9,10 @@ import (
 )
 
 func TestARefusedChangeSaysWhatAcceptingItDoes(t *testing.T) {
+	c, err := config.Load(config.Options{Path: "../../deploy/examples/file-postgres.yaml", Env: []string{"ERP_PASSWORD=x"}, Connectors: registry()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	const rename, group = "is met by on_rename", "stay in the groups that they had"
 	for _, c := range []struct {
 		fields []string
@@ -24,7 +28,7 @@ func TestARefusedChangeSaysWhatAcceptingItDoes(t *testing.T) {
 		for _, f := range c.fields {
 			change.Differences = append(change.Differences, jobs.Difference{Field: f, Is: "new", Was: "old"})
 		}
-		says := problem(&config.Flow{}, change).Msg
+		says := problem(c.Flows["products"], change).Msg
 		for _, text := range []string{rename, group} {
 			wants := strings.Contains(strings.Join(c.want, "\n"), text)
 			if strings.Contains(says, text) != wants {
