@@ -9,7 +9,7 @@ import (
 )
 
 func TestARefusedChangeSaysWhatAcceptingItDoes(t *testing.T) {
-	c, err := config.Load(config.Options{Path: "../../deploy/examples/file-postgres.yaml", Env: []string{"ERP_PASSWORD=x"}, Connectors: registry()})
+	conf, err := config.Load(config.Options{Path: "../../deploy/examples/file-postgres.yaml", Env: []string{"ERP_PASSWORD=x"}, Connectors: registry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestARefusedChangeSaysWhatAcceptingItDoes(t *testing.T) {
 		for _, f := range c.fields {
 			change.Differences = append(change.Differences, jobs.Difference{Field: f, Is: "new", Was: "old"})
 		}
-		says := problem(c.Flows["products"], change).Msg
+		says := problem(conf.Flows["products"], change).Msg
 		for _, text := range []string{rename, group} {
 			wants := strings.Contains(strings.Join(c.want, "\n"), text)
 			if strings.Contains(says, text) != wants {
