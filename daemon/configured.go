@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"syncd/breaker"
@@ -15,13 +16,14 @@ import (
 // PlanOf makes a plan of a checked configuration. now is where flows begin that
 // start now.
 func PlanOf(c *config.Config, now time.Time) (*Plan, error) {
-	p := &Plan{Clients: map[string]*ClientPlan{}, Flows: map[string]*FlowPlan{}, BaseDir: c.Dir,
+	p := &Plan{Clients: map[string]*ClientPlan{}, Flows: map[string]*FlowPlan{}, Resting: slices.Clone(c.Retired), BaseDir: c.Dir,
 		Keep: jobs.Retention{Attempts: c.Retention.Attempts, Bodies: c.Retention.Bodies, Dead: c.Retention.Dead, Errands: c.Retention.Errands}}
 	for name, cc := range c.Clients {
 		p.Clients[name] = clientPlan(cc)
 	}
 	for name, cf := range c.Flows {
 		if !cf.Enabled {
+			p.Resting = append(p.Resting, name)
 			continue
 		}
 		f, err := flowPlan(cf, now)

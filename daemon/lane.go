@@ -33,6 +33,8 @@ type lane struct {
 	slots chan struct{}
 	// idling: the lane rests because nothing is due.
 	idling atomic.Bool
+	// lacking is told of flows that the lane is run without and that have due jobs.
+	lacking func(client, flow string)
 
 	mu      sync.Mutex
 	rows    map[jobs.RowID]bool
@@ -56,7 +58,7 @@ const mostClaimed = 1000
 
 func newLane(d *Daemon, c *client, id jobs.LaneID, flows map[string]*jobs.Flow) (*lane, error) {
 	l := &lane{d: d, id: id, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, single: true, log: c.log,
-		woken: make(chan struct{}, 1), slots: make(chan struct{}, max(c.plan.Concurrency, 1)),
+		woken: make(chan struct{}, 1), slots: make(chan struct{}, max(c.plan.Concurrency, 1)), lacking: func(string, string) {},
 		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, lookups: newLookups()}
 	if c.target == nil {
 		return nil, fmt.Errorf("client %s cannot be written to", c.name)
@@ -146,6 +148,9 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	}
 	if len(got.Jobs)+got.Refreshed+got.Expired > 0 {
 		l.d.opts.Observer.Claimed(l.client.name, len(got.Jobs), got.Refreshed, got.Expired)
+	}
+	for flow := range got.NoFlow {
+		l.lacking(l.id.Client, flow)
 	}
 	l.expiry(soft, got)
 	if len(got.Jobs) == 0 {

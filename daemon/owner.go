@@ -38,7 +38,9 @@ type run struct {
 	failed map[jobs.LaneID]time.Time
 	// idle says since when a lane is seen free.
 	idle map[jobs.LaneID]time.Time
-	wg   sync.WaitGroup
+	// lacked are the flows of which it was said that they are wanting.
+	lacked sync.Map
+	wg     sync.WaitGroup
 	// unlook ends look.
 	unlook context.CancelFunc
 }
@@ -63,6 +65,19 @@ func (r *run) wake(client string) {
 	for _, t := range r.all() {
 		if t.lane != nil && t.hold.Client == client {
 			t.lane.wake()
+		}
+	}
+}
+
+// lack returns what says, once for a flow, that jobs of it wait because this daemon does
+// not have it. Of one that rests nothing is said.
+func (r *run) lack(log *slog.Logger) func(client, flow string) {
+	return func(client, flow string) {
+		if slices.Contains(r.plan.Resting, flow) {
+			return
+		}
+		if _, said := r.lacked.LoadOrStore(flow, true); !said {
+			log.Warn("jobs wait because this daemon writes to their client and does not have their flow; reload it with the configuration that has the flow, and they go on at once", "client", client, "flow", flow)
 		}
 	}
 }

@@ -16,6 +16,9 @@ import (
 type Plan struct {
 	Clients map[string]*ClientPlan
 	Flows   map[string]*FlowPlan
+	// Resting names the flows of which it is known that they are not run: disabled and
+	// retired ones.
+	Resting []string
 	// BaseDir is the folder of the configuration file.
 	BaseDir string
 	// Keep is how long what the journal does not need for ever is kept.

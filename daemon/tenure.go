@@ -65,6 +65,7 @@ func (d *Daemon) prepare(ctx context.Context, r *run, h *jobs.Hold) (*tenure, er
 		if t.lane, err = newLane(d, t.client, h.LaneID, flows); err != nil {
 			return fail(err)
 		}
+		t.lane.lacking = r.lack(d.log)
 		if err = d.journal.ProbeNow(ctx, flows); err != nil {
 			return fail(err)
 		}

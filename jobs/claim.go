@@ -43,6 +43,9 @@ type Claimed struct {
 	// ExpiryHeld is why nothing of the client expires from now on, ExpiryEnded what
 	// ended here of that; zero for nothing new.
 	ExpiryHeld, ExpiryEnded Standing
+	// NoFlow counts, by flow, the jobs that were put off because their flow is not among
+	// the request's.
+	NoFlow map[string]int
 	// Full says that more may be due.
 	Full bool
 }
@@ -140,14 +143,16 @@ const refreshEvery = time.Hour
 // take does what is decided on one due row; more is false when the claim is complete.
 func (c *claiming) take(row *Row, out *Claimed) (more bool, err error) {
 	f := c.req.Flows[row.Flow]
+	if f != nil && row.Reason == ReasonNoFlow {
+		row.forgetNoFlow() // it has one now
+	}
 	d, err := decide(row, c, c.now)
 	if err != nil {
 		return false, err
 	}
 	switch d {
 	case NoFlow:
-		row.DueAt = c.now.Add(10 * time.Minute)
-		c.patches = append(c.patches, *row)
+		c.lackFlow(row)
 	case Behind:
 		row.stepBack()
 		c.patches = append(c.patches, *row)
@@ -293,6 +298,9 @@ func (c *claiming) putOff() error {
 }
 
 func (c *claiming) store(owner string, out *Claimed) error {
+	if err := c.noteLacking(); err != nil {
+		return err
+	}
 	if err := c.putOff(); err != nil || len(out.Jobs) == 0 {
 		return err
 	}
@@ -354,13 +362,17 @@ func (c *claiming) shareDoubt(js []*Job) error {
 // Recover settles the claims that earlier owners of a lane left behind: each of
 // their jobs that is not settled counts one lost attempt and is unresolved, because
 // its write may have been sent up to the moment that owner ended. It must run
-// before the first Claim under a lease, and may run at any time under it. A journal
+// before the first Claim under a lease, and may run at any time under it. Jobs that were
+// put off for want of one of flows are due again. A journal
 // without leases settles all claims, its own too, which is right only while nothing
 // is under way.
 func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Flow) (int, error) {
 	lost, err := j.recoverUnder(ctx, lane, lane, flows)
 	if err == nil {
 		err = j.passOver(ctx, lane, flows)
+	}
+	if err == nil {
+		err = j.takeUp(ctx, lane, flows)
 	}
 	return lost, wrap(err, "recover the claims of client %s", lane)
 }

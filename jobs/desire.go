@@ -119,7 +119,8 @@ func (a *admission) open(row *Row) {
 	if row.forgotten(a.doubt) {
 		row.UnresolvedAt, row.AppliedHash = a.doubt, nil
 	}
-	failing := row.Reason == ReasonRetry || row.Reason == ReasonUnresolved
+	// So does one that was put off for want of its flow.
+	failing := row.Reason == ReasonRetry || row.Reason == ReasonUnresolved || row.Reason == ReasonNoFlow
 	if row.State == Held {
 		return // until a person has said what became of its last write
 	}

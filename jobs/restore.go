@@ -342,7 +342,7 @@ func (j *Journal) restoreRow(row *Row, f *Flow, s *restoration, bare bool, asks 
 		row.Generation++
 		row.reopen(f, s.At)
 		return "it is written once more"
-	case row.Reason == ReasonNone || row.Reason == ReasonRetry:
+	case row.Reason == ReasonNone || row.Reason == ReasonRetry || row.Reason == ReasonNoFlow:
 		row.Reason = ReasonUnresolved
 		row.DueAt = later(row.DueAt, s.At.Add(f.SettleTime))
 	}
@@ -380,6 +380,18 @@ func (j *Journal) restoreFlows(ctx context.Context, tx Tx, s *restoration, flows
 // Restoring returns the errand of a restore that was begun and has not ended.
 func (j *Journal) Restoring(ctx context.Context) (run Run, s Restored, err error) {
 	rs, err := j.Runs(ctx, true, mostRuns)
+	return newestRestore(rs, err)
+}
+
+// LastRestore returns the errand of the restore that ended last, as far back as errands
+// are kept; its number is 0 when there is none.
+func (j *Journal) LastRestore(ctx context.Context) (run Run, s Restored, err error) {
+	rs, err := j.Runs(ctx, false, mostRuns)
+	rs = slices.DeleteFunc(rs, func(r Run) bool { return r.Open() })
+	return newestRestore(rs, err)
+}
+
+func newestRestore(rs []Run, err error) (Run, Restored, error) {
 	for _, r := range rs {
 		if r.Kind == RunRestore {
 			var set restoration
@@ -387,5 +399,5 @@ func (j *Journal) Restoring(ctx context.Context) (run Run, s Restored, err error
 			return r, set.Restored, err
 		}
 	}
-	return run, s, err
+	return Run{}, Restored{}, err
 }

@@ -88,7 +88,7 @@ type ReshardError struct {
 }
 
 func (e *ReshardError) Error() string {
-	return fmt.Sprintf("client %s is split into %d shards and is to be split into %d; that waits until %s", e.Client, e.Has, e.Get, e.Why)
+	return fmt.Sprintf("client %s is split into %d shards and is to be split into %d; that waits until %s. Nothing that is written to it is read before that, and nothing is lost: reload or restart the daemons that still have another number", e.Client, e.Has, e.Get, e.Why)
 }
 
 // Reshard splits the rows of a client into another number of shards, if it has

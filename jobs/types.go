@@ -43,6 +43,9 @@ const (
 	ReasonWaiting Reason = "waiting"
 	// ReasonRefresh is a row too old to be sent, whose present state was asked for.
 	ReasonRefresh Reason = "refresh"
+	// ReasonNoFlow is a ready row that was put off because the daemon that writes to its
+	// client did not have its flow.
+	ReasonNoFlow Reason = "no_flow"
 	// ReasonCollision is a claimant of a key that another source record owns.
 	ReasonCollision Reason = "collision"
 	// ReasonMapping is a dead row whose event could not be mapped.

@@ -38,8 +38,9 @@ type Surroundings struct {
 	RunningSince time.Time
 	// Target and Source are the gates of the clients it writes to and is read from.
 	Target, Source ClientState
-	// Flow is nil when the flow is not in the configuration.
-	Flow *Flow
+	// Flow is nil when the flow is not run: Absent says why.
+	Flow   *Flow
+	Absent Absence
 	// Claimants are the source records that claim the row's key while its own has it.
 	Claimants []string
 	// Await is what a waiting row waits for.
@@ -59,6 +60,29 @@ type Surroundings struct {
 	Newer *Row
 	// Ahead is the row of its group that the row stands behind; nil for none.
 	Ahead *Row
+}
+
+// Absence is why a flow is not run.
+type Absence string
+
+const (
+	// FlowUnknown: such flows are not in the configuration.
+	FlowUnknown Absence = ""
+	// FlowDisabled: such flows are in the configuration, and rest.
+	FlowDisabled Absence = "disabled"
+	// FlowRetired: such flows are named as such in the configuration: their jobs are left as they are.
+	FlowRetired Absence = "retired"
+)
+
+// why says it in a sentence, and until when a job of the flow waits.
+func (a Absence) why() (text, next string) {
+	switch a {
+	case FlowDisabled:
+		return "its flow is disabled (enabled: false)", "nothing until the flow is enabled again; then it goes on at once"
+	case FlowRetired:
+		return "its flow is retired", "nothing, unless the flow is put back into the configuration; then it goes on at once"
+	}
+	return "its flow is not in the configuration", "nothing until the flow is configured again; then it goes on at once"
 }
 
 // Why explains a row at a moment.
@@ -135,6 +159,12 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		if row.Group != "" {
 			e.Next = "nothing of group " + row.Group + " before a person has looked for it in the target and said whether the write was done"
 		}
+		if s.Flow == nil && s.Absent != FlowDisabled {
+			text, _ := s.Absent.why()
+			e.Text += "; " + text
+			e.Next = "nothing; to say what became of it, put the flow back into the configuration first (enabled: false lets it rest), then syncd resolve"
+			e.Resolve = false
+		}
 		return
 	}
 	if s.Asked != nil {
@@ -162,6 +192,9 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	}
 	e.Next = heals + replay
 	no := replayable(row, s.Flow, now)
+	if s.Flow == nil {
+		no, _ = s.Absent.why()
+	}
 	if e.Replay = no == ""; !e.Replay {
 		e.Next = heals + "; it cannot be replayed: " + no
 	}

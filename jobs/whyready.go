@@ -31,7 +31,8 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	d, _ := decide(row, s, now) // nothing that is asked here can fail
 	e.Due = d == Due
 	if d == NoFlow {
-		e.Reason, e.Text, e.Next, e.Until = string(NoFlow), "its flow is not in the configuration", "nothing until the flow is configured again", time.Time{}
+		e.Reason, e.Until = string(NoFlow), time.Time{}
+		e.Text, e.Next = s.Absent.why()
 		return
 	}
 	if d == Behind || row.Reason == ReasonBehind && d == NotYet {
@@ -113,6 +114,9 @@ func (s Surroundings) matter(row *Row, e *Explanation) {
 		e.Text = "the client's credentials were refused; no attempt was used up"
 	case ReasonWaiting:
 		whyWaiting(row, s, e)
+	case ReasonNoFlow:
+		e.Text = fmt.Sprintf("the daemon that writes to client %s does not have its flow", row.Client)
+		e.Next = "reload that daemon with the configuration that has the flow (syncd status shows which it is), and it goes on at once; else it is looked at again"
 	default:
 		e.Text = "due"
 	}

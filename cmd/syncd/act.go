@@ -103,7 +103,7 @@ func (a *app) act(ctx context.Context, names []string, do func(*jobs.Journal, []
 	}
 	out := actedJSON{Done: got.Done, Asked: got.Asked, Skipped: []skipped{}}
 	for _, s := range got.Skipped {
-		out.Skipped = append(out.Skipped, skipped{s.RowID.String(), s.Why})
+		out.Skipped = append(out.Skipped, skipped{s.RowID.String(), unrun(c, s.RowID.Flow, s.Why)})
 	}
 	for _, d := range got.Dropped {
 		out.Dropped = append(out.Dropped, dropped{d.RowID.String(), d.SourceIDs})

@@ -126,6 +126,7 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 		}
 		return d, exit(exitFinding, fmt.Errorf("the journal has no job %s%s", name, hint))
 	}
+	d.Absent = absence(c, id.Flow)
 	ps, err := changed(ctx, j, c)
 	if err != nil {
 		return d, exit(exitJournal, err)

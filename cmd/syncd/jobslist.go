@@ -89,7 +89,7 @@ func checkFilter(f jobs.Filter) error {
 // reasons are those that a row can show.
 func reasons() []jobs.Reason {
 	return []jobs.Reason{jobs.ReasonRetry, jobs.ReasonThrottled, jobs.ReasonAuth, jobs.ReasonUnresolved, jobs.ReasonWaiting,
-		jobs.ReasonRefresh, jobs.ReasonMapping, jobs.ReasonRenamed, jobs.ReasonSuperseded, jobs.ReasonDiscarded,
+		jobs.ReasonNoFlow, jobs.ReasonRefresh, jobs.ReasonMapping, jobs.ReasonRenamed, jobs.ReasonSuperseded, jobs.ReasonDiscarded,
 		jobs.ReasonIgnored, jobs.ReasonFailed, jobs.ReasonExpired, jobs.ReasonBehind, jobs.ReasonLate, jobs.ReasonRefused}
 }
 

@@ -114,6 +114,42 @@ func flows(c *config.Config) map[string]*jobs.Flow {
 	return out
 }
 
+// allFlows are the journal's rules of all configured flows, also of those that rest: for
+// what a person says about a job, which needs no daemon that runs its flow.
+func allFlows(c *config.Config) map[string]*jobs.Flow {
+	out := map[string]*jobs.Flow{}
+	for name, f := range c.Flows {
+		out[name] = daemon.JobFlow(f)
+	}
+	return out
+}
+
+// absence says why a flow is not among those that run.
+func absence(c *config.Config, flow string) jobs.Absence {
+	switch {
+	case c.Flows[flow] != nil:
+		return jobs.FlowDisabled
+	case slices.Contains(c.Retired, flow):
+		return jobs.FlowRetired
+	default:
+		return jobs.FlowUnknown
+	}
+}
+
+// unrun makes a refusal for want of a flow say why the flow is not run, and what to do.
+func unrun(c *config.Config, flow, refused string) string {
+	if refused != fmt.Sprintf("flow %s is not in the configuration", flow) {
+		return refused
+	}
+	switch absence(c, flow) {
+	case jobs.FlowDisabled:
+		return fmt.Sprintf("flow %s is disabled (enabled: false); enable it first", flow)
+	case jobs.FlowRetired:
+		return fmt.Sprintf("flow %s is retired; take it out of retired and put it back into flows first", flow)
+	}
+	return refused + "; put it back first"
+}
+
 // logger writes what the configuration asks for, without secrets.
 func logger(c *config.Config, out io.Writer, secrets *secrets) *slog.Logger {
 	var level slog.Level

@@ -76,9 +76,12 @@ func (a *app) resolve(ctx context.Context, name string, v jobs.Verdict) error {
 		return err
 	}
 	defer j.Close()
-	row, refused, err := j.Resolve(ctx, id, v, flows(c))
+	row, refused, err := j.Resolve(ctx, id, v, allFlows(c))
 	if err != nil {
 		return exit(exitJournal, err)
+	}
+	if why := unrun(c, id.Flow, refused); why != refused {
+		refused = why + " (enabled: false lets it rest)"
 	}
 	o := resolvedJSON{Job: name, State: string(row.State), Refused: refused}
 	switch {

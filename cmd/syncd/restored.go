@@ -161,6 +161,7 @@ func (w *witnessing) run(ctx context.Context, lose context.CancelCauseFunc) {
 type restoredJSON struct {
 	Journal   string     `json:"journal"`
 	LastSign  *time.Time `json:"last_sign_of_life,omitempty"`
+	Before    *time.Time `json:"restored_before,omitempty"`
 	AsOf      time.Time  `json:"as_of"`
 	Open      int64      `json:"open"`
 	Done      int64      `json:"done"`
@@ -186,7 +187,8 @@ created twice. Records of a flow that writes at most once are held, for a person
 say what became of them. It says how many there are, and asks.
 
 No daemon may run. Interrupted, it goes on where it was when it is called again, and
-syncd run refuses the journal until it has ended.
+syncd run refuses the journal until it has ended. Called again after that, it says so
+before it asks: it would begin another epoch.
 
 A file that was moved to another place as it stood after the last stop is no backup,
 but looks like one; --moved says that it was.`,
@@ -270,6 +272,10 @@ func (a *app) restored(ctx context.Context, at string, yes bool) error {
 	if err != nil {
 		return exit(exitJournal, err)
 	}
+	before, was, err := j.LastRestore(ctx)
+	if err != nil {
+		return exit(exitJournal, err)
+	}
 	n, err := j.CountRestore(ctx, t, fs)
 	if err != nil {
 		return exit(exitJournal, err)
@@ -282,11 +288,14 @@ func (a *app) restored(ctx context.Context, at string, yes bool) error {
 	if !e.At.IsZero() {
 		out.LastSign = &e.At
 	}
-	if run.ID != 0 {
+	switch {
+	case run.ID != 0:
 		out.AsOf = begun.AsOf
+	case before.ID != 0:
+		out.Before = &was.At
 	}
 	if !a.json {
-		a.previewRestored(out, run.ID != 0)
+		a.previewRestored(out, run.ID != 0, was.AsOf)
 	}
 	out.Confirmed = yes || !a.json && confirm(a.out, os.Stdin, "go on?")
 	if !out.Confirmed {
@@ -323,13 +332,19 @@ func (a *app) restored(ctx context.Context, at string, yes bool) error {
 	return err
 }
 
-func (a *app) previewRestored(o restoredJSON, begun bool) {
+// previewRestored says what is about to be done; was is the time of the backup of the
+// restore before, where there was one.
+func (a *app) previewRestored(o restoredJSON, begun bool, was time.Time) {
 	if o.LastSign != nil {
 		fmt.Fprintf(a.out, "the journal %s shows its last sign of life at %s\n", o.Journal, o.LastSign.UTC().Format(time.RFC3339))
 	}
 	if begun {
 		fmt.Fprintf(a.out, "a restore as of %s was begun, and goes on where it was\n", o.AsOf.UTC().Format(time.RFC3339))
 		return
+	}
+	if o.Before != nil {
+		fmt.Fprintf(a.out, "a restore as of %s was said at %s already, and has ended: nothing is left to be said of that one. Go on only if the journal was put back once more since, or that time was too late: "+
+			"all that is open is put in doubt again\n", was.UTC().Format(time.RFC3339), o.Before.UTC().Format(time.RFC3339))
 	}
 	fmt.Fprintf(a.out, "as of %s, %d records are open and may have been written since, and %d were done so late that they are written once more\n",
 		o.AsOf.UTC().Format(time.RFC3339), o.Open, o.Done)

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"syncd/connectors"
+	processes "syncd/internal/process"
 	"syncd/jobs"
 	"syncd/jobs/sqlite"
 )
@@ -90,6 +91,7 @@ func seeded(now time.Time) []jobs.Row {
 //	paused     both clients paused, one of them suspended
 //	throttled  one client paused by its quota
 //	order      the jobs of a flow with order: every, instead of one in each place
+//	lacking    two jobs put off because the daemon that has the client erp lacks their flow
 //	circle     two jobs that wait for each other, and one behind them
 //	hands      keys that other source records claim, records asked of their source,
 //	           and a done job whose newer state is dead
@@ -143,6 +145,9 @@ func seed(path string, what []string) error {
 		if has("hands") {
 			errs = append(errs, seedHands(ctx, tx, now))
 		}
+		if has("lacking") {
+			errs = append(errs, seedLacking(ctx, tx, now))
+		}
 		if has("circle") {
 			var rows []jobs.Row
 			for key, awaited := range map[string]string{"A": "B", "B": "A", "C": "A"} {
@@ -172,6 +177,20 @@ func bindAll(path, file string) error {
 	defer e.Close()
 	_, err = jobs.New(e, jobs.Options{}).Bind(ctx, flows(c))
 	return err
+}
+
+// seededLacking are jobs that were put off for want of their flow.
+func seededLacking(now time.Time) (rows []jobs.Row) {
+	for _, key := range []string{"L1", "L2"} {
+		rows = append(rows, jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: key}, Client: "erp", Entity: "order", SourceID: key, State: jobs.Ready, Reason: jobs.ReasonNoFlow,
+			Generation: 1, Hash: []byte{1}, Body: json.RawMessage(`{}`), OpenSince: now.Add(-time.Hour), DueAt: now.Add(24 * time.Hour)})
+	}
+	return rows
+}
+
+func seedLacking(ctx context.Context, tx jobs.Tx, now time.Time) error {
+	_, err := tx.TakeLease(ctx, jobs.Lease{LaneID: jobs.LaneID{Client: "erp"}, Owner: "old", Token: "t"}, "", 24*time.Hour)
+	return errors.Join(err, tx.PutRows(ctx, seededLacking(now)), tx.PutDaemon(ctx, jobs.Daemon{Owner: "old", Process: processes.ID{Host: "host-2", PID: 7}, Since: now}, 24*time.Hour))
 }
 
 func seedDone(ctx context.Context, tx jobs.Tx, now time.Time, n int) error {
@@ -220,7 +239,7 @@ func seedHands(ctx context.Context, tx jobs.Tx, now time.Time) error {
 // TestSeedHasEveryReason keeps the scripts' jobs complete when a reason is added.
 func TestSeedHasEveryReason(t *testing.T) {
 	have := map[jobs.Reason]bool{}
-	for _, r := range append(seeded(time.Now()), seededOrder(time.Now())...) {
+	for _, r := range slices.Concat(seeded(time.Now()), seededOrder(time.Now()), seededLacking(time.Now())) {
 		have[r.Reason] = true
 	}
 	for _, r := range reasons() {

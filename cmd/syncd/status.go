@@ -50,6 +50,7 @@ type flowStatus struct {
 	Flow       string           `json:"flow"`
 	Configured bool             `json:"configured"`
 	Retired    bool             `json:"retired,omitempty"`
+	Disabled   bool             `json:"disabled,omitempty"`
 	LastChange *time.Time       `json:"last_change,omitempty"`
 	LastRead   *time.Time       `json:"last_read,omitempty"`
 	Failing    *failingStatus   `json:"reading_fails,omitempty"`
@@ -124,7 +125,8 @@ refuses record after record, expiry that is held, a source that cannot be read o
 is not read because too much is open, colliding
 records, records that wait for each other in a circle, a journal that warns of
 itself, a daemon that does not answer on its listen address, a flow that is not as
-its records were made, jobs of a flow that is not configured.`,
+its records were made, jobs of a flow that is not configured, or that the daemon
+which writes to its client does not have.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}
@@ -206,6 +208,7 @@ func (s *statusJSON) tell(c *config.Config, ps []changeProblem, strays []stray) 
 		s.Flows[i].Accept = p.Token
 		s.Warnings = append(s.Warnings, "syncd run refuses this configuration: "+p.Problem.String())
 	}
+	s.lacking(c)
 	for _, f := range strays {
 		s.Warnings = append(s.Warnings, "syncd run refuses this configuration: "+f.String())
 	}
@@ -238,7 +241,9 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 		f := byFlow[name]
 		if f == nil {
 			f = &flowStatus{Flow: name, OpenBy: map[string]int64{}, DeadBy: map[string]int64{}}
-			_, f.Configured = c.Flows[name]
+			if cf := c.Flows[name]; cf != nil {
+				f.Configured, f.Disabled = true, !cf.Enabled
+			}
 			f.Retired = slices.Contains(c.Retired, name)
 			byFlow[name] = f
 		}
@@ -384,6 +389,8 @@ func (s *statusJSON) print(w io.Writer) error {
 			name += " (retired)"
 		case !f.Configured:
 			name += " (not configured)"
+		case f.Disabled:
+			name += " (disabled)"
 		}
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", clean(name), f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,
 			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), ago(s.At, f.LastRead), dash(whyOpen(f)))
@@ -422,9 +429,13 @@ func (s *statusJSON) print(w io.Writer) error {
 		}
 	}
 	for _, f := range s.Flows {
-		if f.Held > 0 {
-			fmt.Fprintf(w, "\nheld: %d of flow %s wait for a person to say whether they were written: syncd jobs list --flow %s --state held, then syncd resolve\n",
-				f.Held, clean(f.Flow), clean(f.Flow))
+		if f.Held > 0 && !f.Retired { // what a retired flow has is left as it is
+			first := ""
+			if !f.Configured {
+				first = "put the flow back (enabled: false lets it rest), "
+			}
+			fmt.Fprintf(w, "\nheld: %d of flow %s wait for a person to say whether they were written: %ssyncd jobs list --flow %s --state held, then syncd resolve\n",
+				f.Held, clean(f.Flow), first, clean(f.Flow))
 		}
 	}
 	s.printStandings(w)

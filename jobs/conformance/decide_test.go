@@ -48,7 +48,7 @@ func TestAJobIsClaimedExactlyWhenItsExplanationSaysDue(t *testing.T) {
 			flows = map[string]*jobs.Flow{}
 		}
 		row := jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: "K"}, Client: "erp", Entity: "order", SourceID: rapid.SampledFrom([]string{"1", "1", ""}).Draw(rt, "source id"),
-			State: jobs.Ready, Reason: rapid.SampledFrom([]jobs.Reason{"", jobs.ReasonRetry, jobs.ReasonUnresolved, jobs.ReasonThrottled, jobs.ReasonWaiting, jobs.ReasonRefresh}).Draw(rt, "reason"),
+			State: jobs.Ready, Reason: rapid.SampledFrom([]jobs.Reason{"", jobs.ReasonRetry, jobs.ReasonUnresolved, jobs.ReasonThrottled, jobs.ReasonWaiting, jobs.ReasonRefresh, jobs.ReasonNoFlow}).Draw(rt, "reason"),
 			Generation: 3, Attempt: 2, ReadAt: when("read at"), Hash: []byte("h"), Gone: chance("gone", 6), OpenSince: when("open since"), DueAt: when("due at"), LastAt: when("last at"),
 			Solo: chance("solo", 5)}
 		row.Desired.Observed = row.ReadAt
