@@ -28,6 +28,9 @@ func TestFlowsAreCheckedAgainstTheirClients(t *testing.T) {
 		{"two programs", "key: .name", "key: .name\n    map_file: x.jq", `10:15: flows.orders.map_file: given beside map; take one of them out`},
 		{"listen without a port", "clients:", "listen: localhost\nclients:", `2:9: listen: not an address to listen on; write host:port such as 127.0.0.1:9464, :9464 for every address, or off`},
 		{"listen on a port that is none", "clients:", "listen: ':http'\nclients:", `2:9: listen: not an address to listen on; write host:port such as 127.0.0.1:9464, :9464 for every address, or off`},
+		{"shards of an SQLite journal", "connector: erp,", "connector: erp, shards: 2,", `4:33: clients.erp.shards: an SQLite journal serves one daemon, so that 2 parts would only have a part of the pace each; take shards out, or use a PostgreSQL journal`},
+		{"history that is kept for no time", "clients:", "retention: {attempts: 1ns, dead: 59s}\nclients:", "2:23: retention.attempts: 1ns is too short to be meant; write 0 to keep it for good, or at least 1m\nsyncd.yaml:2:34: retention.dead: 59s is too short to be meant; write 0 to keep it for good, or at least 1m"},
+		{"token that no refusal names", "key: .name", "key: .name\n    accept_change: hello", `10:20: flows.orders.accept_change: "hello": not accepted; expected the token that the refusal names: c and ten digits or letters up to f`},
 		{"mistake in a client elsewhere", "connector: erp,", "connector: erp, concurrency: 0,", `4:38: clients.erp.concurrency: "0": out of range; 1 to 256`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

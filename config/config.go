@@ -49,14 +49,28 @@ type Retention struct {
 
 // Fields declares the fields of the retention.
 func (t *Retention) Fields(s *field.Set) {
-	s.Duration(&t.Attempts, "attempts", "How long the history of jobs is kept: failed attempts, and what people did. 0 is for good.",
+	s.Duration(&t.Attempts, "attempts", "How long the history of jobs is kept: failed attempts, and what people did. 0 is for good. That of a job with a write in doubt stays until the doubt has ended.",
 		field.Default("90d"), field.Range("0", "3650d"))
 	s.Duration(&t.Bodies, "bodies", "How long after its last write the content of a record that is done is kept, for jobs show --body and for writing it once more without asking the source. 0 is for good.",
 		field.Default("30d"), field.Range("0", "3650d"))
-	s.Duration(&t.Dead, "dead", "How long a dead letter that nobody sees to is kept before it is given up, with its content. 0 is for good.",
+	s.Duration(&t.Dead, "dead", "How long a dead letter that nobody sees to is kept before it is given up, with its content. 0 is for good. "+
+		"One that holds its group back, with order: every and on_dead: hold, stays until a person has seen to it.",
 		field.Default("0"), field.Range("0", "3650d"))
 	s.Duration(&t.Errands, "errands", "How long errands that have ended are shown. 0 is for good.",
 		field.Default("90d"), field.Range("0", "3650d"))
+}
+
+// leastKept is the shortest time for which anything is kept but for the content of what
+// is done: who looks at a job that just failed finds why it did.
+const leastKept = time.Minute
+
+// Validate refuses times that nobody can mean.
+func (t *Retention) Validate(r *field.Report) {
+	for name, d := range map[string]time.Duration{"attempts": t.Attempts, "dead": t.Dead, "errands": t.Errands} {
+		if d > 0 && d < leastKept && !r.Failed(name) {
+			r.At(name).Errorf("%s is too short to be meant; write 0 to keep it for good, or at least 1m", d)
+		}
+	}
 }
 
 const nameRule = `[a-z0-9][a-z0-9._-]{0,62}`
@@ -106,6 +120,9 @@ func (c *Config) Validate(r *field.Report) {
 	}
 	for name, client := range c.Clients {
 		client.Name, client.redact = name, c.redact
+		if at := r.At("clients", name); client.Shards > 1 && c.Journal.Engine() == "sqlite" && !r.Failed("journal") && !at.Failed("shards") {
+			at.At("shards").Errorf("an SQLite journal serves one daemon, so that %d parts would only have a part of the pace each; take shards out, or use a PostgreSQL journal", client.Shards)
+		}
 	}
 	for name, flow := range c.Flows {
 		flow.Name, flow.redact = name, c.redact

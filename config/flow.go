@@ -117,7 +117,7 @@ func (f *Flow) Fields(s *field.Set) {
 	s.Int(&f.MaxOpen, "max_open", "How many open jobs the flow may have. With that many its source is read no further, until less than nine tenths of them are open; writing goes on.",
 		field.Default("1000000"), field.Range("100", "1000000000"), field.Advanced())
 	s.String(&f.AcceptChange, "accept_change", "Lets one change of key, strategy or a constant that key uses pass, which syncd refuses to start with otherwise: the token that the refusal names. "+
-		"It stands for that change alone and may stay here.", field.Pattern("[a-z0-9]+", "the token that the refusal names"), field.Advanced())
+		"It stands for that change alone and may stay here.", field.Pattern("c[0-9a-f]{10}", "the token that the refusal names: c and ten digits or letters up to f"), field.Advanced())
 }
 
 // Fields declares where a flow reads.

@@ -19,13 +19,13 @@ const (
 
 // prune removes what the journal keeps no longer, in small steps that leave the
 // journal to others most of the time.
-func (d *Daemon) prune(soft context.Context, lane jobs.LaneID, keep jobs.Retention) {
+func (d *Daemon) prune(soft context.Context, lane jobs.LaneID, keep jobs.Retention, flows map[string]*jobs.Flow) {
 	if keep == (jobs.Retention{}) {
 		return
 	}
 	for soft.Err() == nil {
 		var sum jobs.Pruned
-		pass := d.journal.Prune(lane, keep)
+		pass := d.journal.Prune(lane, keep, flows)
 		for over := false; !over && soft.Err() == nil; {
 			begun := time.Now()
 			n, last, err := pass.Step(soft)

@@ -77,7 +77,7 @@ func (d *Daemon) prepare(ctx context.Context, r *run, h *jobs.Hold) (*tenure, er
 	}
 	// One daemon is enough for it: whoever has the first lane.
 	if lanes := r.plan.Lanes(); h.LaneID == lanes[0] {
-		t.runs = append(t.runs, func() { d.prune(soft, h.LaneID, r.plan.Keep) })
+		t.runs = append(t.runs, func() { d.prune(soft, h.LaneID, r.plan.Keep, r.plan.JobFlows()) })
 	}
 	return t, nil
 }

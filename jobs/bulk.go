@@ -113,9 +113,27 @@ type BulkStep struct {
 	Over bool
 }
 
+// spared does something to rows but for those that were given up, which have to be
+// asked for by that reason: what is done with all that was written does not bring them back.
+func (s *Selection) spared(rows []Row, do func([]Row) (Acted, error)) (Acted, error) {
+	var spared []Skip
+	rows = slices.DeleteFunc(rows, func(r Row) bool {
+		is := r.State == Done && r.Reason == ReasonDiscarded && s.Reason != ReasonDiscarded
+		if is {
+			spared = append(spared, Skip{r.RowID, "it was given up; --reason-is discarded chooses what was"})
+		}
+		return is
+	})
+	out, err := do(rows)
+	out.Skipped = append(out.Skipped, spared...)
+	return out, err
+}
+
 // ReplayStep does to the next chosen rows behind after what Replay does.
 func (j *Journal) ReplayStep(ctx context.Context, s Selection, after RowID, flows map[string]*Flow) (BulkStep, error) {
-	st, err := j.bulk(ctx, s, after, func(tx Tx, rows []Row) (Acted, error) { return j.replay(ctx, tx, rows, flows) })
+	st, err := j.bulk(ctx, s, after, func(tx Tx, rows []Row) (Acted, error) {
+		return s.spared(rows, func(rows []Row) (Acted, error) { return j.replay(ctx, tx, rows, flows) })
+	})
 	return st, wrap(err, "replay the rows behind %s", after)
 }
 
@@ -127,7 +145,9 @@ func (j *Journal) DiscardStep(ctx context.Context, s Selection, after RowID, rea
 
 // RemapStep does to the next chosen rows behind after what Remap does.
 func (j *Journal) RemapStep(ctx context.Context, s Selection, after RowID, flows map[string]*Flow) (BulkStep, error) {
-	st, err := j.bulk(ctx, s, after, func(tx Tx, rows []Row) (Acted, error) { return j.remap(ctx, tx, rows, flows) })
+	st, err := j.bulk(ctx, s, after, func(tx Tx, rows []Row) (Acted, error) {
+		return s.spared(rows, func(rows []Row) (Acted, error) { return j.remap(ctx, tx, rows, flows) })
+	})
 	return st, wrap(err, "have the rows behind %s mapped again", after)
 }
 

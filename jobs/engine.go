@@ -137,11 +137,14 @@ type Tx interface {
 	AddAttempts(ctx context.Context, as []Attempt) error
 	// Attempts returns a row's history, newest first, at most limit.
 	Attempts(ctx context.Context, id RowID, limit int) ([]Attempt, error)
-	// PruneAttempts looks at the limit oldest entries of all histories, in the order
-	// in which they were added, removes those from before a time, and returns how
-	// many. It costs no more than what it may remove, however many there are. One with
-	// another time among them, as a clock that jumped leaves it, holds up none behind it.
-	PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error)
+	// PruneAttempts looks at the limit oldest entries of all histories behind one, 0 for
+	// none, in the order in which they were added, removes those from before a time, and
+	// returns how many. Those of a row of which a write is in doubt, or which has
+	// RenamedFrom, stay. last is the newest of that time or before that it has looked at,
+	// removed or not; after, for none. It costs no more than what it may remove, however
+	// many there are. One with another time among them, as a clock that jumped leaves it,
+	// holds up none behind it.
+	PruneAttempts(ctx context.Context, after int64, before time.Time, limit int) (n int, last int64, err error)
 	// DeleteAttempts removes the histories of rows.
 	DeleteAttempts(ctx context.Context, ids []RowID) error
 

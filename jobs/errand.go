@@ -116,6 +116,8 @@ func (j *Journal) StepRun(ctx context.Context, id int64, flows map[string]*Flow)
 		if err != nil {
 			return err
 		}
+		// More may have come while it went on than there were when they were counted.
+		st.Run.Total = max(st.Run.Total, st.Run.Done)
 		return tx.PutRun(ctx, st.Run)
 	})
 	return st, wrap(err, "go on with errand %d", id)

@@ -166,9 +166,12 @@ func (r *Row) rejoin() {
 	}
 }
 
+// refusedSuffix ends the key of a row for an event that came again with other content.
+const refusedSuffix = ":changed"
+
 // refuse keeps an event that came again with other content as a dead row of its own.
 func (a *admission) refuse(p *Pair, it *Item, stamp connectors.Stamp, hash []byte) error {
-	key := "@" + p.Key + ":changed"
+	key := "@" + p.Key + refusedSuffix
 	if err := a.loadRows([]string{key}); err != nil {
 		return err
 	}

@@ -157,10 +157,11 @@ func (a *admission) between(old *Row) (bool, error) {
 	if err != nil || running {
 		return running, err
 	}
-	as, err := a.tx.Attempts(a.ctx, old.RowID, 20)
-	return slices.ContainsFunc(as, func(t Attempt) bool {
-		return t.Class != connectors.Expired // one that was too old was not sent
-	}), err
+	err = history(a.ctx, a.tx, old.RowID, func(t Attempt) bool {
+		running = running || t.Class != connectors.Expired // one that was too old was not sent
+		return running
+	})
+	return running, err
 }
 
 // postponeRename refuses a change of key that comes too early, and asks for the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/mutant"
 )
 
 // Retention is how long what the journal does not need for ever is kept; 0 keeps it
@@ -45,14 +46,16 @@ type Pruning struct {
 	journal *Journal
 	lane    LaneID
 	keep    Retention
+	flows   map[string]*Flow
 	now     time.Time
 	todo    []func(context.Context) (Pruned, bool, error)
 	after   RowID
+	entry   int64 // the last entry of a history that was looked at
 }
 
-// Prune begins a pass under the lease of a lane.
-func (j *Journal) Prune(lane LaneID, keep Retention) *Pruning {
-	p := &Pruning{journal: j, lane: lane, keep: keep, now: j.Now()}
+// Prune begins a pass under the lease of a lane; flows are those that are configured.
+func (j *Journal) Prune(lane LaneID, keep Retention, flows map[string]*Flow) *Pruning {
+	p := &Pruning{journal: j, lane: lane, keep: keep, flows: flows, now: j.Now()}
 	for _, t := range []struct {
 		keep time.Duration
 		do   func(context.Context) (Pruned, bool, error)
@@ -76,12 +79,31 @@ func (p *Pruning) Step(ctx context.Context) (n Pruned, over bool, err error) {
 	return n, len(p.todo) == 0, wrap(err, "remove what is not kept any more")
 }
 
+// attempts removes the oldest entries of histories, but for those by which it is
+// decided what is written: of a row in doubt they tell which state may stand in the
+// target, of one between two keys whether it was tried under the new one, and since an
+// errand began what a person has said meanwhile.
 func (p *Pruning) attempts(ctx context.Context) (n Pruned, over bool, err error) {
+	last := p.entry
 	err = p.journal.under(ctx, p.lane, func(tx Tx, _ string) error {
-		n.Attempts, err = tx.PruneAttempts(ctx, p.now.Add(-p.keep.Attempts), bulkStep)
+		before := p.now.Add(-p.keep.Attempts)
+		open, err := tx.Runs(ctx, true, mostRuns)
+		if err != nil {
+			return err
+		}
+		for _, r := range open {
+			if r.At.Before(before) && !mutant.On("word-pruned") {
+				before = r.At
+			}
+		}
+		n.Attempts, last, err = tx.PruneAttempts(ctx, p.entry, before, bulkStep)
 		return err
 	})
-	return n, n.Attempts == 0, err
+	if err != nil {
+		return Pruned{}, false, err
+	}
+	over, p.entry = last == p.entry, last
+	return n, over, nil
 }
 
 // rows finds the next rows of a state that nothing has happened to for long, beside
@@ -133,11 +155,22 @@ func (p *Pruning) bodies(ctx context.Context) (n Pruned, over bool, err error) {
 	return n, over, err
 }
 
-// dead gives up dead letters. One with a write in doubt stays.
+// codeRetention is a dead letter that nobody has seen to, and that is not kept any more.
+const codeRetention = "retention.dead"
+
+// holdsBack reports whether a dead row keeps its group back, or may once its flow is
+// configured again.
+func (p *Pruning) holdsBack(row *Row) bool {
+	f := p.flows[row.Flow]
+	return row.Group != "" && (f == nil || len(f.passed()) == 0) && !mutant.On("hold-pruned")
+}
+
+// dead gives up dead letters. One with a write in doubt stays, and one that holds its
+// group back: what comes after it is written only when a person has said so.
 func (p *Pruning) dead(ctx context.Context) (n Pruned, over bool, err error) {
 	f := Filter{State: Dead, Before: p.now.Add(-p.keep.Dead)}
 	over, err = p.rows(ctx, f, func(tx Tx, rows []Row) error {
-		rows = slices.DeleteFunc(rows, func(r Row) bool { return r.Unresolved() })
+		rows = slices.DeleteFunc(rows, func(r Row) bool { return r.Unresolved() || p.holdsBack(&r) })
 		got, err := p.journal.discard(ctx, tx, rows, "nobody has seen to it in "+days(p.keep.Dead)+"; retention.dead keeps it no longer")
 		if err != nil {
 			return err
@@ -146,6 +179,16 @@ func (p *Pruning) dead(ctx context.Context) (n Pruned, over bool, err error) {
 		ids := make([]RowID, len(rows))
 		for i := range rows {
 			ids[i] = rows[i].RowID
+		}
+		if rows, err = tx.Rows(ctx, ids, false); err != nil {
+			return err
+		}
+		for i := range rows {
+			rows[i].LastMessage = clip("nobody has seen to it in " + days(p.keep.Dead) + ", and retention.dead keeps it no longer; it had failed with " + failure(&rows[i]))
+			rows[i].LastCode, rows[i].LastAt = codeRetention, p.now
+		}
+		if err := tx.PatchRows(ctx, rows); err != nil {
+			return err
 		}
 		_, err = tx.DropBodies(ctx, ids)
 		return err

@@ -287,20 +287,15 @@ func saidSince(ctx context.Context, tx Tx, f *Flow, ks []EntityKey, at time.Time
 
 // wordSince is what a person has last said of a row since a time, and since it was
 // redelivered; zero for nothing.
-func wordSince(ctx context.Context, tx Tx, id RowID, at time.Time) (Attempt, error) {
-	as, err := tx.Attempts(ctx, id, 100)
-	if err != nil {
-		return Attempt{}, err
-	}
-	for _, a := range as {
-		switch {
-		case a.At.Before(at) || a.Code == codeRestored:
-			return Attempt{}, nil
-		case a.Code == codeResolved:
-			return a, nil
+func wordSince(ctx context.Context, tx Tx, id RowID, at time.Time) (word Attempt, err error) {
+	err = history(ctx, tx, id, func(a Attempt) bool {
+		over := a.At.Before(at) || a.Code == codeRestored
+		if !over && a.Code == codeResolved {
+			word, over = a, true
 		}
-	}
-	return Attempt{}, nil
+		return over
+	})
+	return word, err
 }
 
 // redeliverLinks voids the links that were found without a row of the flow.

@@ -16,6 +16,7 @@ func (j *Journal) Remap(ctx context.Context, ids []RowID, flows map[string]*Flow
 
 func (j *Journal) remap(ctx context.Context, tx Tx, rows []Row, flows map[string]*Flow) (out Acted, err error) {
 	var asks []Request
+	var patches []Row
 	for i := range rows {
 		row := &rows[i]
 		f := flows[row.Flow]
@@ -24,7 +25,9 @@ func (j *Journal) remap(ctx context.Context, tx Tx, rows []Row, flows map[string
 		case why != "":
 		case row.SourceID == "":
 			why = "no record of the source stands behind it"
-		case !f.CanRefresh && row.Reason != ReasonMapping:
+		case row.State == Done && f.Every() && !row.Unmapped():
+			why = "an event is written as it was when it was read; replay it without mapping it again"
+		case !f.CanRefresh && !row.Unmapped():
 			why = NoRemap(f)
 		}
 		if why != "" {
@@ -33,6 +36,12 @@ func (j *Journal) remap(ctx context.Context, tx Tx, rows []Row, flows map[string
 		}
 		out.Asked++
 		asks = append(asks, ask(row, f, Remap, j.Now()))
+		if row.unmappedAgain(j.Now()) {
+			patches = append(patches, *row)
+		}
+	}
+	if err := tx.PatchRows(ctx, patches); err != nil {
+		return out, err
 	}
 	return out, tx.AddRequests(ctx, asks)
 }

@@ -1,9 +1,14 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"syncd/internal/mutant"
 )
 
 // Acted counts what an operator's command did.
@@ -33,7 +38,9 @@ type Skip struct {
 // could not be mapped, or whose key was changed, is mapped again by the daemon;
 // one that is too old is read again from its source. A row in doubt stays so. A row
 // that is done is written once more as it is wanted, with its references looked
-// up anew: the target may have lost the record, or what it refers to.
+// up anew: the target may have lost the record, or what it refers to. One that was
+// given up is due again; an event in a flow with order: every only if nothing that
+// comes after it in its group was sent since.
 func (j *Journal) Replay(ctx context.Context, ids []RowID, flows map[string]*Flow) (Acted, error) {
 	out, err := j.act(ctx, ids, func(tx Tx, rows []Row) (Acted, error) { return j.replay(ctx, tx, rows, flows) })
 	return out, wrap(err, "replay %d rows", len(ids))
@@ -69,15 +76,26 @@ func (j *Journal) replay(ctx context.Context, tx Tx, rows []Row, flows map[strin
 	if err != nil {
 		return out, err
 	}
+	passed, err := overtaken(ctx, tx, rows, flows)
+	if err != nil {
+		return out, err
+	}
 	for i := range rows {
 		row := &rows[i]
 		f := flows[row.Flow]
 		switch why := replayable(row, f, j.Now()); {
 		case why != "":
 			out.Skipped = append(out.Skipped, Skip{row.RowID, why})
-		case row.Reason == ReasonMapping || row.Reason == ReasonRenamed:
+		case passed[row.RowID] != "":
+			out.Skipped = append(out.Skipped, Skip{row.RowID, passed[row.RowID]})
+		case row.Unmapped(), row.Reason == ReasonRenamed:
 			out.Asked++
 			asks = append(asks, ask(row, f, Remap, j.Now()))
+			if row.unmappedAgain(j.Now()) {
+				patches = append(patches, *row)
+			}
+		case bare[row.RowID] && f.Every():
+			out.Skipped = append(out.Skipped, Skip{row.RowID, "what it was is not kept any more, and an event is not written as it is read later"})
 		case bare[row.RowID] && !f.CanRefresh:
 			out.Skipped = append(out.Skipped, Skip{row.RowID, notKept})
 		case tooOldNow(row, f, j.Now()), bare[row.RowID]:
@@ -91,8 +109,10 @@ func (j *Journal) replay(ctx context.Context, tx Tx, rows []Row, flows map[strin
 		default:
 			out.Done++
 			if row.State == Done {
-				row.Generation++
 				row.AppliedHash = nil
+				if row.Reason != ReasonDiscarded { // what was given up is the state that is wanted
+					row.Generation++
+				}
 			}
 			row.reopen(f, j.Now())
 			patches = append(patches, *row)
@@ -128,10 +148,18 @@ func replayable(row *Row, f *Flow, now time.Time) string {
 		return fmt.Sprintf("flow %s is not in the configuration", row.Flow)
 	case row.Reason == ReasonRefused:
 		return "its event was taken before with other content, and is written once"
-	case row.State == Done && f.Every():
+	case row.State == Done && f.Every() && row.isRefused():
+		return "its event was taken before with other content, and is written once"
+	case row.State == Done && f.Every() && row.Reason != ReasonDiscarded:
 		return "it is done, and an event of this flow is written once"
-	case row.State == Done && (row.Gone || !row.Applied() || row.SourceID == ""):
-		return "it is done, and no record of the source has to be written for it"
+	case row.State == Done && row.Gone && !row.removable(f):
+		return "it is done: its record is gone at the source, and nothing is left to be removed"
+	case row.State == Done && row.SourceID == "" && !row.Gone:
+		return "it is done, and no record of the source stands behind it any more"
+	case row.State == Done && row.Reason == ReasonSuperseded:
+		return "it is done: a newer state of its record has taken its place"
+	case row.State == Done && !row.Applied() && !row.givenUp():
+		return "it is done, and nothing of it has to be written"
 	case row.State == Done && !f.CanRefresh && f.MaxAge > 0 && row.Age(now) > f.MaxAge:
 		return fmt.Sprintf("it is older than max_age %s, and the source cannot be asked for one record", f.MaxAge)
 	case row.State == Held:
@@ -148,6 +176,60 @@ func replayable(row *Row, f *Flow, now time.Time) string {
 		return "its event has no source id; correct it at the source"
 	}
 	return ""
+}
+
+// isRefused reports whether the row of a flow with order: every stands for an event that
+// came again with other content, whatever became of it since.
+func (r *Row) isRefused() bool { return r.Unmapped() && strings.HasSuffix(r.Key, refusedSuffix) }
+
+// removable reports whether a record that is gone may have to be removed from its
+// target still, because its removal was given up.
+func (r *Row) removable(f *Flow) bool {
+	return r.Reason == ReasonDiscarded && f.OnDelete != "ignore" && (r.Applied() || r.Unresolved())
+}
+
+// givenUp reports whether a row is done without what it wanted having been written.
+func (r *Row) givenUp() bool {
+	return r.State == Done && (r.Reason == ReasonDiscarded || r.Reason == ReasonExpired || r.Reason == ReasonRenamed)
+}
+
+// unmappedAgain makes a dead letter again of an event that could not be mapped and was
+// given up.
+func (r *Row) unmappedAgain(now time.Time) bool {
+	if r.State != Done || !r.Unmapped() {
+		return false
+	}
+	r.State, r.Reason, r.OpenSince, r.DueAt = Dead, ReasonMapping, now, now
+	return true
+}
+
+// overtaken says of events that were given up, and of which one that comes after them in
+// their group was sent since, why they are not written any more.
+func overtaken(ctx context.Context, tx Tx, rows []Row, flows map[string]*Flow) (map[RowID]string, error) {
+	names := map[string][]string{}
+	group := func(r *Row) string { return cmp.Or(r.Group, r.WaitKey) } // the latter of one that came late
+	for i := range rows {
+		if r := &rows[i]; r.givenUp() && flows[r.Flow] != nil && flows[r.Flow].Every() && group(r) != "" {
+			names[r.Flow] = append(names[r.Flow], group(r))
+		}
+	}
+	why := map[RowID]string{}
+	for flow, of := range names {
+		slices.Sort(of)
+		gs, err := tx.Groups(ctx, flow, slices.Compact(of))
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range gs {
+			for i := range rows {
+				r := &rows[i]
+				if r.Flow == flow && r.givenUp() && group(r) == g.Name && inOrder(r.Desired, r.Key, g.Sent, g.SentKey) < 0 && !mutant.On("undone-late") {
+					why[r.RowID] = fmt.Sprintf("%s comes after it in group %s, and was sent since it was given up", g.SentKey, g.Name)
+				}
+			}
+		}
+	}
+	return why, nil
 }
 
 func tooOldNow(row *Row, f *Flow, now time.Time) bool {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"syncd/connectors"
@@ -171,14 +172,33 @@ func (r *resolving) inDoubt() (generation int64, known bool, err error) {
 		}
 		return generation, true, err
 	}
-	as, err := r.tx.Attempts(r.ctx, r.row.RowID, 100)
-	for _, a := range as {
+	err = history(r.ctx, r.tx, r.row.RowID, func(a Attempt) bool {
 		held := a.Code == CodeUnresolvable && r.f.Strategy == connectors.AtMostOnce
-		if FollowOf(a.Class).Doubts || a.Code == CodeCreatedInDoubt || held {
-			return a.Generation, true, err
+		if known = FollowOf(a.Class).Doubts || a.Code == CodeCreatedInDoubt || held; known {
+			generation = a.Generation
 		}
+		return known
+	})
+	if !known && (r.f.Strategy == connectors.AtMostOnce || r.f.Every()) && !r.row.FirstTryAt.IsZero() {
+		// The history is not there, as a syncd that kept less has left it. The row is
+		// held since it was tried, and a newer state would not have been yet.
+		generation, known = r.row.Generation, true
 	}
-	return 0, false, err
+	return generation, known, err
+}
+
+// history goes through a row's history, the newest entry first, until one is found.
+func history(ctx context.Context, tx Tx, id RowID, found func(Attempt) bool) error {
+	for seen, limit := 0, 100; ; limit *= 10 {
+		as, err := tx.Attempts(ctx, id, limit)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(as[min(seen, len(as)):], found) || len(as) < limit {
+			return nil
+		}
+		seen = len(as)
+	}
 }
 
 // remembered reports whether the journal can tell which state the write in doubt had:

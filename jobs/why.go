@@ -129,6 +129,9 @@ func whyDone(row *Row, s Surroundings, e *Explanation) {
 		e.Text = "a newer state of the record has taken its place"
 	case ReasonDiscarded:
 		e.Text = "a person gave it up"
+		if row.LastCode == codeRetention {
+			e.Text = row.LastMessage
+		}
 		e.Since = row.LastAt
 	case ReasonRenamed:
 		e.Text = "the record has another key now"

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"syncd/jobs"
+	"syncd/mapping"
 )
 
 // rowJSON is one row as jobs list and jobs show print it; docs/cli.md describes it.
@@ -90,6 +91,11 @@ func rowID(s string) (jobs.RowID, error) {
 	flow, key, ok := strings.Cut(s, "/")
 	if !ok || flow == "" || key == "" {
 		return jobs.RowID{}, usage("%q does not name a job; write FLOW/KEY, for example orders/SO-1001", s)
+	}
+	// As it stands at the source, a key need not be in the form in which keys are kept. One
+	// that cannot be is that of no record, such as of an event that could not be mapped.
+	if normal, err := mapping.NormalizeKey(key); err == nil {
+		key = normal
 	}
 	return jobs.RowID{Flow: flow, Key: key}, nil
 }

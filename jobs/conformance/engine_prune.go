@@ -59,6 +59,37 @@ var pruneSentences = []sentence{
 		}
 		t.same("those left", left, []int64{5, 2})
 	}},
+	{"what tells of a write in doubt, and of a record between two keys, stays", func(t *engineTest) {
+		doubt, moved, done, held := plain("DOUBT\x00"), plain("MOVED"), plain("DONE"), plain("HELD")
+		doubt.UnresolvedAt, moved.RenamedFrom, held.State = noon, "OLD", jobs.Held
+		t.put(doubt, moved, done, held)
+		other := jobs.RowID{Flow: "products", Key: doubt.Key}
+		ids := []jobs.RowID{doubt.RowID, moved.RowID, done.RowID, held.RowID, other, rid("erased")}
+		for n := range 2 {
+			for _, id := range ids {
+				t.addAttempts(jobs.Attempt{RowID: id, Number: int64(n), At: noon})
+			}
+		}
+		t.addAttempts(jobs.Attempt{RowID: doubt.RowID, Number: 7, At: noon.Add(anHour)})
+		var after int64
+		var removed []int
+		for range 10 {
+			t.update(func(ctx context.Context, tx jobs.Tx) error {
+				n, last, err := tx.PruneAttempts(ctx, after, noon.Add(time.Second), 3)
+				if n > 0 && last == after || last < after {
+					t.Errorf("%d removed, and the last looked at is %d after %d", n, last, after)
+				}
+				removed, after = append(removed, n), last
+				return err
+			})
+		}
+		t.same("removed", removed, []int{1, 3, 1, 3, 0, 0, 0, 0, 0, 0})
+		for i, want := range []int{3, 2, 0, 0, 0, 0} {
+			if n := len(t.attempts(ids[i])); n != want {
+				t.Errorf("the history of %q has %d entries, want %d", ids[i], n, want)
+			}
+		}
+	}},
 	{"the histories of rows go as a whole", func(t *engineTest) {
 		for _, id := range []jobs.RowID{rid("A"), rid("B"), {Flow: "products", Key: "A"}, rid("\x00\xff")} {
 			t.addAttempts(jobs.Attempt{RowID: id, Number: 1, At: noon}, jobs.Attempt{RowID: id, Number: 2, At: noon})
@@ -119,7 +150,7 @@ func (t *engineTest) attempts(id jobs.RowID) (out []jobs.Attempt) {
 func (t *engineTest) prune(before time.Time, limit int) (n int) {
 	t.Helper()
 	t.update(func(ctx context.Context, tx jobs.Tx) (err error) {
-		n, err = tx.PruneAttempts(ctx, before, limit)
+		n, _, err = tx.PruneAttempts(ctx, 0, before, limit)
 		return err
 	})
 	return n

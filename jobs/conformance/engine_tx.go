@@ -228,7 +228,7 @@ var transactionSentences = []sentence{
 			"PutPins":    func(ctx context.Context, tx jobs.Tx) error { return tx.PutPins(ctx, []jobs.Pin{pin(rid("seed"), "x")}) },
 			"DeletePins": func(ctx context.Context, tx jobs.Tx) error { return tx.DeletePins(ctx, []jobs.RowID{rid("seed")}) },
 			"PruneAttempts": func(ctx context.Context, tx jobs.Tx) error {
-				_, err := tx.PruneAttempts(ctx, noon.Add(anHour), 10)
+				_, _, err := tx.PruneAttempts(ctx, 0, noon.Add(anHour), 10)
 				return err
 			},
 			"DeleteAttempts": func(ctx context.Context, tx jobs.Tx) error { return tx.DeleteAttempts(ctx, []jobs.RowID{rid("seed")}) },

@@ -33,6 +33,92 @@ func (b *bench) contended() int {
 
 // operatorsRules are what an operator sees and can do of keys and dead letters.
 var operatorsRules = []rule{
+	{"what was given up and never written can be had back", func(b *bench) {
+		b.flow.OnDelete = "delete"
+		gone := b.ev("3", 11)
+		gone.Gone = true
+		bad := b.ev("4", 10)
+		bad.Problem, bad.Raw = "no key", []byte(`{"no":"key"}`)
+		b.admit(b.ev("3", 10, "GONE", "x"))
+		b.apply()
+		b.admit(b.ev("1", 10, "READY", "x"), b.ev("2", 10, "DOUBT", "x"), gone, bad)
+		unmapped := jobs.UnmappedKey("4", bad.Raw)
+		for _, jb := range b.claim() {
+			if jb.Key == "DOUBT" {
+				b.settle(jb, unknown)
+			} else {
+				b.settle(jb, connectors.Fail(connectors.Transient, "c", "m"))
+			}
+		}
+		keys := []string{"READY", "DOUBT", "GONE", unmapped}
+		var ids []jobs.RowID
+		for _, k := range keys {
+			b.discard(k)
+			b.want(k, jobs.Done, jobs.ReasonDiscarded)
+			ids = append(ids, jobs.RowID{Flow: "orders", Key: k})
+		}
+		b.pass(time.Hour)
+		b.none()
+		ctx := context.Background()
+		st, err := b.journal.ReplayStep(ctx, jobs.Selection{State: jobs.Done}, jobs.RowID{}, b.flows)
+		if err != nil || st.Done+st.Asked != 0 || len(st.Skipped) != 4 || !strings.Contains(st.Skipped[0].Why, "--reason-is discarded") {
+			b.Fatalf("all that is done is replayed: %+v, %v", st, err)
+		}
+		a, err := b.journal.Replay(ctx, ids, b.flows)
+		if err != nil || a.Done != 3 || a.Asked != 1 || len(a.Skipped) != 0 {
+			b.Fatalf("%+v, %v", a, err)
+		}
+		b.want(unmapped, jobs.Dead, jobs.ReasonMapping)
+		got := map[string]*jobs.Job{}
+		for _, jb := range b.claim() {
+			got[jb.Key] = jb
+		}
+		is(b, "claimed", len(got), 3)
+		is(b, "in doubt", got["DOUBT"].Unresolved(), true)
+		is(b, "removal", got["GONE"].Gone, true)
+		is(b, "content", string(got["READY"].Body), `{"v":"x"}`)
+	}},
+	{"a write that was given up in doubt is one that a person can speak of once it is had back", func(b *bench) {
+		b.once()
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		b.discard("A")
+		b.pass(time.Hour)
+		if _, err := b.journal.Replay(context.Background(), []jobs.RowID{{Flow: "orders", Key: "A"}}, b.flows); err != nil {
+			b.Fatal(err)
+		}
+		b.settle(b.one(), connectors.Fail(connectors.Transient, jobs.CodeUnresolvable, "at most once"))
+		b.want("A", jobs.Held, jobs.ReasonNone)
+		b.taken("A", applied7)
+		b.want("A", jobs.Done, jobs.ReasonNone)
+		b.none()
+	}},
+	{"an event that was given up can be had back as long as nothing behind it was sent", func(b *bench) {
+		b.every("hold")
+		b.admit(b.event("G", "E1", 1, "one"), b.event("G", "E2", 2, "two"), b.event("H", "E3", 3, "three"))
+		b.discard("E1")
+		b.discard("E3")
+		ctx := context.Background()
+		a, err := b.journal.Replay(ctx, []jobs.RowID{{Flow: "orders", Key: "E1"}}, b.flows)
+		if err != nil || a.Done != 1 {
+			b.Fatalf("%+v, %v", a, err)
+		}
+		is(b, "first", b.apply().Key, "E1")
+		b.apply()
+		b.none()
+		a, err = b.journal.Replay(ctx, []jobs.RowID{{Flow: "orders", Key: "E3"}}, b.flows)
+		if err != nil || a.Done != 1 {
+			b.Fatalf("%+v, %v", a, err)
+		}
+		b.discard("E3")
+		b.admit(b.event("H", "E4", 4, "four"))
+		b.apply()
+		a, err = b.journal.Replay(ctx, []jobs.RowID{{Flow: "orders", Key: "E3"}, {Flow: "orders", Key: "E4"}}, b.flows)
+		if err != nil || len(a.Skipped) != 2 || !strings.Contains(a.Skipped[0].Why, "E4 comes after it in group H") || !strings.Contains(a.Skipped[1].Why, "written once") {
+			b.Fatalf("%+v, %v", a, err)
+		}
+		b.none()
+	}},
 	{"claims of records that are no longer at the source can be dropped, in whatever state the row is", func(b *bench) {
 		for name, reach := range map[string]func(b *bench){
 			"done":    func(b *bench) { b.apply() },

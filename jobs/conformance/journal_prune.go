@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"syncd/connectors"
@@ -12,7 +13,7 @@ import (
 // prune removes what is kept no longer.
 func (b *bench) prune(keep jobs.Retention) (sum jobs.Pruned) {
 	b.Helper()
-	pass := b.journal.Prune(jobs.LaneID{Client: "erp"}, keep)
+	pass := b.journal.Prune(jobs.LaneID{Client: "erp"}, keep, b.flows)
 	for range 100 {
 		n, over, err := pass.Step(context.Background())
 		if err != nil {
@@ -100,10 +101,106 @@ var pruneRules = []rule{
 		b.want("K0", jobs.Done, jobs.ReasonDiscarded)
 		is(b, "body", len(b.row("K0").Body), 0)
 		b.want("DOUBT", jobs.Dead, jobs.ReasonFailed)
+		if why := b.why("K0").Text; !strings.Contains(why, "retention.dead") || strings.Contains(why, "person") {
+			b.Fatalf("it is explained so: %s", why)
+		}
 		d, _, err := b.journal.Get(context.Background(), jobs.RowID{Flow: "orders", Key: "K0"})
 		if err != nil || d.Attempts[0].Code != "discarded" {
 			b.Fatalf("history %+v, %v", d.Attempts, err)
 		}
+	}},
+	{"what a write in doubt was is known however long ago that is, so that a person's word ends it", func(b *bench) {
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), unknown)
+		b.pass(1000 * dayLong)
+		b.prune(jobs.Retention{Attempts: dayLong})
+		b.taken("A", applied7)
+		b.want("A", jobs.Done, jobs.ReasonNone)
+		b.once()
+		b.admit(b.ev("2", 10, "B", "x"))
+		b.settle(b.one(), unknown)
+		b.pass(time.Second)
+		b.admit(b.ev("2", 11, "B", "y"))
+		b.pass(1000 * dayLong)
+		b.prune(jobs.Retention{Attempts: dayLong})
+		b.taken("B", applied7)
+		jb := b.one()
+		is(b, "key", jb.Key, "B")
+		is(b, "link", jb.Link, `7`)
+		b.settle(jb, applied)
+		b.pass(dayLong)
+		is(b, "removed once nothing is in doubt", b.prune(jobs.Retention{Attempts: time.Hour}), jobs.Pruned{Attempts: 2})
+	}},
+	{"it is known too where what tells of it is behind many looks, and where it is gone", func(b *bench) {
+		ctx := context.Background()
+		b.once()
+		b.admit(b.ev("1", 10, "A", "x"), b.ev("2", 10, "B", "x"))
+		for range 2 {
+			b.settle(b.one(), unknown)
+		}
+		b.pass(time.Hour)
+		err := b.engine.Update(ctx, func(tx jobs.Tx) error {
+			looks := make([]jobs.Attempt, 1500)
+			for i := range looks {
+				looks[i] = jobs.Attempt{RowID: b.row("A").RowID, Number: int64(i + 2), At: b.at, Class: connectors.Transient}
+			}
+			if err := tx.AddAttempts(ctx, looks); err != nil {
+				return err
+			}
+			return tx.DeleteAttempts(ctx, []jobs.RowID{b.row("B").RowID})
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, k := range []string{"A", "B"} {
+			b.taken(k, applied7)
+			b.want(k, jobs.Done, jobs.ReasonNone)
+		}
+		b.none()
+	}},
+	{"what a person says of a record while it is redelivered stands, however long that takes", func(b *bench) {
+		b.keyed()
+		since := b.at
+		b.admit(b.ev("1", 10, "SAID", "one"))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied, Link: `1`})
+		b.pass(time.Hour)
+		id := b.begin(jobs.NewRedelivery(b.flow, since, 1))
+		b.step(id)
+		b.pass(time.Hour)
+		b.taken("SAID", applied7)
+		b.pass(10 * dayLong)
+		b.prune(jobs.Retention{Attempts: dayLong})
+		for b.step(id).Run.Open() {
+		}
+		is(b, "link of SAID", b.link("SAID"), `7`)
+	}},
+	{"a record that may stand under either of two keys is given no third one, however long ago that was tried", func(b *bench) {
+		b.flow.OnRename, b.flow.CanRefresh = "rename", true
+		b.admit(b.ev("1", 10, "A", "x"))
+		b.settle(b.one(), connectors.Outcome{Class: connectors.Applied})
+		b.pass(time.Second)
+		b.admit(b.ev("1", 11, "B", "x"))
+		b.settle(b.one(), connectors.Fail(connectors.Transient, "http_500", "it may be done half"))
+		b.want("B", jobs.Ready, jobs.ReasonRetry)
+		b.pass(10 * dayLong)
+		b.prune(jobs.Retention{Attempts: dayLong})
+		b.admit(b.ev("1", 12, "C", "x"))
+		b.want("C", jobs.Dead, jobs.ReasonRenamed)
+	}},
+	{"a dead letter that holds its group back is given up by a person alone", func(b *bench) {
+		b.every("hold")
+		b.admit(b.event("G", "Z-1", 1, "one"), b.event("G", "Z-2", 2, "two"))
+		b.settle(b.one(), connectors.Fail(connectors.Invalid, "c", "m"))
+		b.pass(2 * dayLong)
+		is(b, "removed", b.prune(jobs.Retention{Dead: dayLong}), jobs.Pruned{})
+		b.want("Z-1", jobs.Dead, jobs.ReasonFailed)
+		b.none()
+		flow := b.flow
+		b.flows = map[string]*jobs.Flow{} // nobody knows what its flow would say
+		is(b, "removed without its flow", b.prune(jobs.Retention{Dead: dayLong}), jobs.Pruned{})
+		b.flows = map[string]*jobs.Flow{flow.Name: flow}
+		flow.OnDead = "skip"
+		is(b, "removed where it holds nothing back", b.prune(jobs.Retention{Dead: dayLong}), jobs.Pruned{Dead: 1})
 	}},
 	{"errands that have ended go, and those that go on stay", func(b *bench) {
 		ctx := context.Background()
@@ -123,7 +220,7 @@ var pruneRules = []rule{
 		const n = 1203
 		b.refuse(n, "K%04d")
 		b.pass(2 * dayLong)
-		pass := b.journal.Prune(jobs.LaneID{Client: "erp"}, jobs.Retention{Dead: dayLong})
+		pass := b.journal.Prune(jobs.LaneID{Client: "erp"}, jobs.Retention{Dead: dayLong}, b.flows)
 		var steps []int
 		for over := false; !over && len(steps) < 20; {
 			st, last, err := pass.Step(context.Background())

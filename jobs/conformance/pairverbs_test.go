@@ -190,8 +190,22 @@ func (x *both) Attempts(ctx context.Context, id jobs.RowID, limit int) ([]jobs.A
 	return look(x, "Attempts", as, func(tx jobs.Tx) ([]jobs.Attempt, error) { return tx.Attempts(ctx, id, limit) })
 }
 
-func (x *both) PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error) {
-	return look(x, "PruneAttempts", as, func(tx jobs.Tx) (int, error) { return tx.PruneAttempts(ctx, before, limit) })
+func (x *both) PruneAttempts(ctx context.Context, after int64, before time.Time, limit int) (int, int64, error) {
+	type pruned struct {
+		N    int
+		Last int64
+	}
+	prune := func(after int64) func(tx jobs.Tx) (pruned, error) {
+		return func(tx jobs.Tx) (p pruned, err error) {
+			p.N, p.Last, err = tx.PruneAttempts(ctx, after, before, limit)
+			return p, err
+		}
+	}
+	p, err := compared(x, "PruneAttempts", func(m, d pruned) string {
+		x.p.attempts[m.Last] = d.Last
+		return difference(m.N, d.N)
+	}, prune(after), prune(x.p.attempts[after]))
+	return p.N, p.Last, err
 }
 
 func (x *both) DeleteAttempts(ctx context.Context, ids []jobs.RowID) error {

@@ -280,7 +280,13 @@ func (w *world) historyVerbs() map[string]func() verb {
 		},
 		"PruneAttempts": func() verb {
 			before, n := w.now().Add(pick(w.t, "before", -time.Minute, 0, time.Minute)), w.limit()
-			return func(ctx context.Context, tx jobs.Tx) error { _, err := tx.PruneAttempts(ctx, before, n); return err }
+			return func(ctx context.Context, tx jobs.Tx) error {
+				_, last, err := tx.PruneAttempts(ctx, 0, before, n)
+				if err == nil {
+					_, _, err = tx.PruneAttempts(ctx, last, before, n)
+				}
+				return err
+			}
 		},
 		"DeleteAttempts": changes(w.rowIDs, func(ctx context.Context, tx jobs.Tx, ids []jobs.RowID) error { return tx.DeleteAttempts(ctx, ids) }),
 		"AddRequests": changes(func() []jobs.Request {

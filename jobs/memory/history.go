@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"syncd/internal/mutant"
 	"syncd/jobs"
 	"syncd/jobs/internal/stored"
 )
@@ -49,21 +50,26 @@ func (t *tx) Attempts(_ context.Context, r jobs.RowID, limit int) ([]jobs.Attemp
 }
 
 // PruneAttempts implements jobs.Tx.
-func (t *tx) PruneAttempts(_ context.Context, before time.Time, limit int) (int, error) {
+func (t *tx) PruneAttempts(_ context.Context, after int64, before time.Time, limit int) (int, int64, error) {
 	if err := t.writes(); err != nil {
-		return 0, err
+		return 0, after, err
 	}
+	last := after
 	var old []number
-	for n, a := range t.s.attempts.from(0) {
+	for n, a := range t.s.attempts.from(number(after) + 1) {
 		if limit--; limit < 0 {
 			break
 		}
-		if a.At.Before(moment(before)) {
+		if !a.At.Before(moment(before)) {
+			continue
+		}
+		last = int64(n)
+		if r, ok := t.s.rows.get(rowKey(a.RowID)); !ok || (!r.Unresolved() || mutant.On("doubt-pruned")) && r.RenamedFrom == "" {
 			old = append(old, n)
 		}
 	}
 	t.forget(old)
-	return len(old), nil
+	return len(old), last, nil
 }
 
 // DeleteAttempts implements jobs.Tx.

@@ -55,12 +55,17 @@ func (t *tx) Attempts(ctx context.Context, id jobs.RowID, limit int) (out []jobs
 }
 
 // PruneAttempts implements jobs.Tx.
-func (t *tx) PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := t.exec(ctx, t.q.attemptsPrune, before, limit)
-	if err != nil {
-		return 0, fmt.Errorf("remove the oldest %d attempts: %w", limit, err)
+func (t *tx) PruneAttempts(ctx context.Context, after int64, before time.Time, limit int) (int, int64, error) {
+	last := after
+	err := t.query(ctx, func(rows pgx.Rows) error { return rows.Scan(&last) }, t.q.attemptsOld, after, before, limit)
+	var n int64
+	if err == nil {
+		n, err = t.exec(ctx, t.q.attemptsPrune, after, before, limit)
 	}
-	return int(n), nil
+	if err != nil {
+		return 0, after, fmt.Errorf("remove the oldest %d attempts: %w", limit, err)
+	}
+	return int(n), last, nil
 }
 
 // DeleteAttempts implements jobs.Tx.

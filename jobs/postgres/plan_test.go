@@ -227,7 +227,7 @@ func (p *planTest) run(when string) {
 		{"PutPins", func(tx jobs.Tx) error { return tx.PutPins(ctx, pins) }},
 		{"DeletePins", func(tx jobs.Tx) error { return tx.DeletePins(ctx, ids) }},
 		{"DropBodies", func(tx jobs.Tx) error { _, err := tx.DropBodies(ctx, ids); return err }},
-		{"PruneAttempts", func(tx jobs.Tx) error { _, err := tx.PruneAttempts(ctx, now, planBatch); return err }},
+		{"PruneAttempts", func(tx jobs.Tx) error { _, _, err := tx.PruneAttempts(ctx, 0, now, planBatch); return err }},
 		{"DeleteAttempts", func(tx jobs.Tx) error { return tx.DeleteAttempts(ctx, ids) }},
 		{"Fence", func(tx jobs.Tx) error {
 			if _, err := tx.TakeLease(ctx, jobs.Lease{LaneID: erpLane, Token: "mine"}, "", time.Hour); err != nil {

@@ -33,7 +33,7 @@ type queries struct {
 
 	place, countReady, heads, rowsOf, rowsNext, rowsEnd  string
 	groups, groupsPut, pins, pinsPut, pinsDelete         string
-	attemptsPrune, attemptsDelete                        string
+	attemptsOld, attemptsPrune, attemptsDelete           string
 	runAdd, runPut, runs, runsOpen, runFlows, runsDelete string
 	listSources, listContenders, listLinks, listGroups   string
 	listPins, listAttempts, listRequests, linkClients    string
@@ -70,7 +70,7 @@ func (q *queries) all() []*string {
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
 		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
 		&q.clients, &q.pausePut, &q.expiryHoldPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
-		&q.place, &q.countReady, &q.heads, &q.rowsOf, &q.rowsNext, &q.rowsEnd, &q.groups, &q.groupsPut, &q.pins, &q.pinsPut, &q.pinsDelete, &q.attemptsPrune, &q.attemptsDelete,
+		&q.place, &q.countReady, &q.heads, &q.rowsOf, &q.rowsNext, &q.rowsEnd, &q.groups, &q.groupsPut, &q.pins, &q.pinsPut, &q.pinsDelete, &q.attemptsOld, &q.attemptsPrune, &q.attemptsDelete,
 		&q.runAdd, &q.runPut, &q.runs, &q.runsOpen, &q.runFlows, &q.runsDelete,
 		&q.listSources, &q.listContenders, &q.listLinks, &q.listGroups, &q.listPins, &q.listAttempts, &q.listRequests, &q.linkClients,
 		&q.leaseLook, &q.leaseClose, &q.leases, &q.leaseWait, &q.leaseFirst, &q.leaseLock, &q.leaseTake,
@@ -212,7 +212,11 @@ func (q *queries) overClients() {
 		SELECT * FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[], $5::timestamptz[], $6::text[], $7::text[], $8::text[])`
 	// Ordered by a sum, so that the index over ids alone looks useless.
 	q.attempts = `SELECT number, generation, at, class, code, message FROM {s}.attempts WHERE flow = $1 AND key = $2 ORDER BY id + 0 DESC LIMIT $3`
-	q.attemptsPrune = `DELETE FROM {s}.attempts WHERE id = ANY (ARRAY(SELECT id FROM {s}.attempts ORDER BY id LIMIT $2)) AND (at IS NULL OR at < $1)`
+	const oldest = `(SELECT id, flow, key, at FROM {s}.attempts WHERE id > $1 ORDER BY id LIMIT $3) o WHERE (o.at IS NULL OR o.at < $2)`
+	q.attemptsOld = `SELECT coalesce(max(id), $1) FROM ` + oldest
+	// One look-up for each, whatever the planner believes of the tables.
+	q.attemptsPrune = `DELETE FROM {s}.attempts WHERE id = ANY (ARRAY(SELECT o.id FROM ` + oldest + `
+		AND (SELECT j.unresolved_at IS NOT NULL OR j.renamed_from <> '' FROM {s}.jobs j WHERE j.flow = o.flow AND j.key = o.key) IS NOT TRUE))`
 	q.attemptsDelete = "DELETE FROM {s}.attempts WHERE " + theRows(found("ctid", "{s}.attempts", "x.flow = k.flow AND x.key = k.key", " FOR UPDATE", 1, "flow", "key"))
 	q.requestsAdd = `INSERT INTO {s}.requests (client, flow, source_id, kind, key, at, due_at)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[])

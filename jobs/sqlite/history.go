@@ -38,15 +38,30 @@ func (t *tx) Attempts(ctx context.Context, rid jobs.RowID, limit int) (out []job
 	return out, nil
 }
 
-const pruneAttempts = `DELETE FROM attempts WHERE id IN (SELECT id FROM attempts ORDER BY id LIMIT ?1) AND (at IS NULL OR at < ?2)`
+const (
+	oldAttempts = `SELECT coalesce(max(id), ?1) FROM (SELECT id, at FROM attempts WHERE id > ?1 ORDER BY id LIMIT ?2) WHERE at IS NULL OR at < ?3`
+
+	pruneAttempts = `DELETE FROM attempts WHERE id IN (SELECT id FROM attempts WHERE id > ?1 ORDER BY id LIMIT ?2) AND (at IS NULL OR at < ?3)
+		AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.flow = attempts.flow AND j.key = attempts.key
+			AND (j.unresolved_at IS NOT NULL OR j.renamed_from <> ''))`
+)
 
 // PruneAttempts implements jobs.Tx.
-func (t *tx) PruneAttempts(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := t.exec(ctx, pruneAttempts, int64(limit), before.UnixMicro())
-	if err != nil {
-		return 0, fmt.Errorf("remove the oldest attempts: %w", err)
+func (t *tx) PruneAttempts(ctx context.Context, after int64, before time.Time, limit int) (int, int64, error) {
+	args := []any{after, int64(limit), before.UnixMicro()}
+	last := after
+	err := t.query(ctx, oldAttempts, args, func(v row) error {
+		last = v.int(0)
+		return nil
+	})
+	var n int64
+	if err == nil {
+		n, err = t.exec(ctx, pruneAttempts, args...)
 	}
-	return int(n), nil
+	if err != nil {
+		return 0, after, fmt.Errorf("remove the oldest attempts: %w", err)
+	}
+	return int(n), last, nil
 }
 
 // DeleteAttempts implements jobs.Tx.

@@ -11,7 +11,9 @@ func TestNoStatementReadsMoreThanItAnswers(t *testing.T) {
 	t.Parallel()
 	e := openInternal(t)
 	for _, c := range []struct{ name, sql, through string }{
-		{"PruneAttempts", pruneAttempts, "SEARCH attempts USING INTEGER PRIMARY KEY (rowid=?)\nLIST SUBQUERY 1\nSCAN attempts"},
+		{"PruneAttempts", pruneAttempts, "SEARCH attempts USING INTEGER PRIMARY KEY (rowid=?)\nLIST SUBQUERY 1\nSEARCH attempts USING INTEGER PRIMARY KEY (rowid>?)"},
+		{"PruneAttempts, rows", pruneAttempts, "SEARCH j USING INDEX sqlite_autoindex_jobs_1 (flow=? AND key=?)"},
+		{"PruneAttempts, last", oldAttempts, "SEARCH attempts USING INTEGER PRIMARY KEY (rowid>?)"},
 		{"CountReady", countReady, "SCAN jobs USING COVERING INDEX jobs_due"},
 		{"Reshard away from shards", misplaced[0], "SEARCH jobs USING INDEX jobs_due (client=? AND shard>?)"},
 		{"Reshard", misplaced[1], "SEARCH jobs USING INDEX jobs_due (client=? AND shard<?)"},
