@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +85,56 @@ var dueSentences = []sentence{
 				t.same(fmt.Sprint("due at ", c.at), keysOf(rows), c.want)
 				return err
 			})
+		}
+	}},
+	{"a transaction sees as due what it has made so, where nothing was due before", func(t *engineTest) {
+		const shards = 2
+		lane := func(r *jobs.Row) jobs.LaneID {
+			return jobs.LaneID{Client: "erp", Shard: jobs.ShardOf(r.EntityKey(), shards)}
+		}
+		row := func(key string, at time.Time) *jobs.Row {
+			r := plain(key)
+			r.Shard, r.DueAt = jobs.ShardOf(r.EntityKey(), shards), at
+			return &r
+		}
+		written, moved, woken := row("written", noon.Add(-time.Hour)), row("moved", noon.Add(-time.Hour)), row("woken", noon.Add(time.Hour))
+		moved.Shard = 1 - moved.Shard
+		woken.WaitEntity, woken.WaitKey = "party", "P"
+		t.put(*woken)
+		for _, c := range []struct {
+			row *jobs.Row
+			do  func(context.Context, jobs.Tx) error
+		}{
+			{written, func(ctx context.Context, tx jobs.Tx) error { return tx.PutRows(ctx, []jobs.Row{*written}) }},
+			{moved, func(ctx context.Context, tx jobs.Tx) error {
+				_, err := tx.Reshard(ctx, "erp", shards, 10)
+				return err
+			}},
+			{woken, func(ctx context.Context, tx jobs.Tx) error {
+				_, err := tx.Wake(ctx, "erp", []jobs.EntityKey{{Entity: "party", Key: "P"}}, noon.Add(-2*time.Hour))
+				return err
+			}},
+		} {
+			due := func(ctx context.Context, tx jobs.Tx) ([]jobs.Row, error) { return tx.Due(ctx, lane(c.row), noon, 10) }
+			t.update(func(ctx context.Context, tx jobs.Tx) error {
+				rows, err := due(ctx, tx)
+				t.same("due before "+c.row.Key, slices.Contains(keysOf(rows), c.row.Key), false)
+				return err
+			})
+			t.update(func(ctx context.Context, tx jobs.Tx) error {
+				if err := c.do(ctx, tx); err != nil {
+					return err
+				}
+				rows, err := due(ctx, tx)
+				t.same("due after "+c.row.Key, slices.Contains(keysOf(rows), c.row.Key), true)
+				return err
+			})
+			done := *c.row
+			done.State = jobs.Done
+			t.put(done) // so that the next one meets a lane without due rows
+			if c.row == written {
+				t.put(*moved)
+			}
 		}
 	}},
 	{"a row made due earlier by another transaction is seen at once", func(t *engineTest) {

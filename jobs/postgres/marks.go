@@ -152,6 +152,18 @@ func (t touches) add(r *jobs.Row) {
 	}
 }
 
+// from is where a search of the transaction itself begins that would begin at a time: it
+// sees what the transaction has written, of which the marks do not know yet.
+func (t touches) from(lane jobs.LaneID, at time.Time) time.Time {
+	if low, ok := t.lanes[lane]; ok && low.Before(at) {
+		at = low
+	}
+	if low, ok := t.clients[lane.Client]; ok && low.Before(at) {
+		at = low
+	}
+	return at
+}
+
 func (t touches) woke(client string, at time.Time) { earlier(t.clients, client, at) }
 
 func earlier[K comparable](m map[K]time.Time, k K, at time.Time) {

@@ -296,7 +296,7 @@ func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int
 		return t.dueIn(ctx, t.q.due, lane, now, limit, time.Time{})
 	}
 	s := t.marks.begin(lane)
-	out, err := t.dueIn(ctx, t.q.dueHeld, lane, now, limit, s.from)
+	out, err := t.dueIn(ctx, t.q.dueHeld, lane, now, limit, t.touched.from(lane, s.from))
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +334,7 @@ func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err e
 		}
 		at, there = moment(d), true
 		return nil
-	}, t.q.nextDue, stored.ID(lane.Client), due(s.from), int32(lane.Shard))
+	}, t.q.nextDue, stored.ID(lane.Client), due(t.touched.from(lane, s.from)), int32(lane.Shard))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("find the next due row of client %s: %w", lane, err)
 	}
