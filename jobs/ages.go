@@ -20,6 +20,7 @@ type Age struct {
 // Ages tells what is due from what is withheld, by flow and reason, each once. Jobs of a
 // flow that stand alike are judged as Why judges one of them, which has their oldest times.
 func (o Overview) Ages(flows map[string]*Flow) []Age {
+	around := o.around(flows)
 	type place struct{ flow, reason string }
 	at := map[place]int{}
 	var out []Age
@@ -38,7 +39,7 @@ func (o Overview) Ages(flows map[string]*Flow) []Age {
 		if c.State != Ready || c.N == 0 {
 			continue
 		}
-		s := o.around(c.Flow, flows)
+		s := around(c.Flow)
 		row := Row{RowID: RowID{Flow: c.Flow}, State: Ready, Reason: c.Reason, LastClass: connectors.Class(c.Class), OpenSince: c.OldestOpen, DueAt: c.OldestDue, Body: anyBody}
 		if c.Due > 0 {
 			// Of those that are due the oldest may be young: only the others were put off for their age.
@@ -74,25 +75,25 @@ func withheld(row *Row, s Surroundings, now time.Time) string {
 	return ""
 }
 
-// around is what decides over rows of a flow beyond themselves.
-func (o Overview) around(flow string, flows map[string]*Flow) (s Surroundings) {
-	s.Flow = flows[flow]
+// around returns what decides over rows of a flow beyond themselves.
+func (o Overview) around(flows map[string]*Flow) func(flow string) Surroundings {
+	suspended, gates, redelivered := map[string]Standing{}, map[string]ClientState{}, map[string]bool{}
 	for _, f := range o.Flows {
-		if f.Flow == flow {
-			s.Suspended = f.Suspended
-		}
-	}
-	if s.Flow == nil {
-		return s
+		suspended[f.Flow] = f.Suspended
 	}
 	for _, c := range o.Clients {
-		if c.Client == s.Flow.Client {
-			s.Target = c
-		}
-		if c.Client == s.Flow.SourceClient {
-			s.Source = c
+		gates[c.Client] = c
+	}
+	for _, name := range o.Redelivered {
+		if f := flows[name]; f != nil {
+			redelivered[f.Client] = true
 		}
 	}
-	s.Redelivered = writesTo(s.Flow.Client, flows, o.Redelivered)
-	return s
+	return func(flow string) Surroundings {
+		s := Surroundings{Flow: flows[flow], Suspended: suspended[flow]}
+		if f := s.Flow; f != nil {
+			s.Target, s.Source, s.Redelivered = gates[f.Client], gates[f.SourceClient], redelivered[f.Client]
+		}
+		return s
+	}
 }

@@ -115,12 +115,7 @@ const (
 // redelivered reports whether one of these flows that writes to a client is redelivered.
 func redelivered(ctx context.Context, tx Tx, client string, flows map[string]*Flow) (bool, error) {
 	names, err := tx.RunFlows(ctx, RunRedeliver)
-	return writesTo(client, flows, names), err
-}
-
-// writesTo reports whether one of the flows of these names writes to a client.
-func writesTo(client string, flows map[string]*Flow, names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return flows[name] != nil && flows[name].Client == client })
+	return slices.ContainsFunc(names, func(name string) bool { return flows[name] != nil && flows[name].Client == client }), err
 }
 
 // redelivered implements view. It is asked while the rows of the claim are held, and an

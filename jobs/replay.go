@@ -145,7 +145,7 @@ func (a *Acted) missing(ids []RowID, rows []Row) {
 func replayable(row *Row, f *Flow, now time.Time) string {
 	switch {
 	case f == nil:
-		return fmt.Sprintf("flow %s is not in the configuration", row.Flow)
+		return NotConfigured(row.Flow)
 	case row.Reason == ReasonRefused:
 		return "its event was taken before with other content, and is written once"
 	case row.State == Done && f.Every() && row.isRefused():
@@ -176,6 +176,12 @@ func replayable(row *Row, f *Flow, now time.Time) string {
 		return "its event has no source id; correct it at the source"
 	}
 	return ""
+}
+
+// NotConfigured is why nothing is done about a job whose flow is not among those that
+// were given.
+func NotConfigured(flow string) string {
+	return fmt.Sprintf("flow %s is not in the configuration", flow)
 }
 
 // isRefused reports whether the row of a flow with order: every stands for an event that

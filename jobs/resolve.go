@@ -89,7 +89,7 @@ func (r *resolving) refuse() (string, error) {
 	}
 	switch settled := r.settledAt(); {
 	case r.f == nil:
-		return fmt.Sprintf("flow %s is not in the configuration", row.Flow), nil
+		return NotConfigured(row.Flow), nil
 	case running[row.RowID]:
 		return "it is being written; wait for its outcome", nil
 	case row.State == Done:

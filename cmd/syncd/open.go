@@ -138,7 +138,7 @@ func absence(c *config.Config, flow string) jobs.Absence {
 
 // unrun makes a refusal for want of a flow say why the flow is not run, and what to do.
 func unrun(c *config.Config, flow, refused string) string {
-	if refused != fmt.Sprintf("flow %s is not in the configuration", flow) {
+	if refused != jobs.NotConfigured(flow) {
 		return refused
 	}
 	switch absence(c, flow) {
