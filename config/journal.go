@@ -42,6 +42,8 @@ type Postgres struct {
 	Schema string
 	// Pooler says that a transaction pooler such as PgBouncer stands between, so that prepared statements cannot be used.
 	Pooler bool
+	// Connections bounds the connections of a daemon that are in use at once, 1 to 1000; there is one more for what may not wait.
+	Connections int
 
 	url field.Secret
 }
@@ -83,6 +85,8 @@ func (p *Postgres) Fields(s *field.Set) {
 	s.String(&p.Schema, "schema", "Schema for the journal's tables. It is made if it does not exist.",
 		field.Default("syncd"), field.Pattern(`[a-z_][a-z0-9_]{0,62}`, "small letters, digits and _, not beginning with a digit"))
 	s.Bool(&p.Pooler, "pooler", "Set it when a pooler in transaction mode, such as PgBouncer, stands before the database.", field.Default("false"))
+	s.Int(&p.Connections, "connections", "How many connections to the database a daemon uses at once. There is one more for what may not wait, such as renewing leases.",
+		field.Default("8"), field.Range("1", "1000"), field.Advanced())
 }
 
 var errJournal = errors.New("not a journal; write sqlite:PATH, or a mapping with postgres")

@@ -71,7 +71,7 @@ func engine(ctx context.Context, c *config.Config, how access, log *slog.Logger)
 		return sqlite.Open(ctx, c.Journal.SQLite.Path, sqlite.Options{MinFree: c.Journal.SQLite.MinFree, Exclusive: how == owning, ReadOnly: how == reading, Log: log})
 	}
 	p := &c.Journal.Postgres
-	return postgres.Open(ctx, p.URL().Reveal(), postgres.Options{Schema: p.Schema, Pooler: p.Pooler, Exclusive: how == owning, ReadOnly: how == reading, Log: log})
+	return postgres.Open(ctx, p.URL().Reveal(), postgres.Options{Schema: p.Schema, Pooler: p.Pooler, MaxConns: p.Connections, Exclusive: how == owning, ReadOnly: how == reading, Log: log})
 }
 
 // journal opens the journal; what goes wrong is exit code 4.

@@ -116,7 +116,7 @@ func TestSourceThatIsAwayIsToldOnceAndWhenItIsBack(t *testing.T) {
 		t.Errorf("the metrics do not show it:\n%s", m)
 	}
 	polls := w.shop.count()
-	until(t, "it was asked some times more", func() bool { return w.shop.count() > polls+2 })
+	until(t, "it was asked twice more", func() bool { return w.shop.count() > polls+1 })
 	w.shop.refusing(nil)
 	p.await("reading works again")
 	until(t, "status shows no trouble", func() bool { return !strings.Contains(w.look("status", "--json").out, "reading_fails") })

@@ -88,10 +88,7 @@ func writeFaults(t *testing.T, start TargetHarness) {
 
 func writeFault(w *writer, p primitive, f hostile.Fault) {
 	w.t.Helper()
-	switch {
-	case isSlow(f):
-		w.connect(impatient)
-	case f.Status == http.StatusUnauthorized:
+	if f.Status == http.StatusUnauthorized {
 		w.connect(patient) // new credentials are not fetched twice in a row
 	}
 	key, o, sent := meetFault(w, p, f)
@@ -112,10 +109,14 @@ func writeFault(w *writer, p primitive, f hostile.Fault) {
 }
 
 // meetFault writes until a write meets the fault. The first may not: the server
-// may have closed the connection it went out on, as the fault before did.
+// may have closed the connection it went out on, as the fault before did, or be
+// too busy for a client that gives up soon, which therefore takes its time more and more.
 func meetFault(w *writer, p primitive, f hostile.Fault) (key string, o connectors.Outcome, sent int) {
 	w.t.Helper()
-	for range 3 {
+	for try := range 5 {
+		if isSlow(f) {
+			w.connect(impatient << (2 * try))
+		}
 		key, link := p.prepare(w)
 		sentWrites, came := w.recordWrites(f)
 		o = p.do(w, w.t.Context(), key, link)

@@ -131,7 +131,7 @@ func (e *Engine) explain(err error) error {
 	case diskFull:
 		advice = "no space is left on the database server; nothing was changed; make space; a daemon that runs goes on by itself"
 	case tooManyConnections:
-		advice = "raise max_connections on the server, or end other connections to it"
+		advice = "raise max_connections on the server, lower journal.postgres.connections, or end other connections to it"
 	}
 	var connect *pgconn.ConnectError
 	if advice == "" && errors.As(err, &connect) && sqlstate(err) == "" {

@@ -324,7 +324,7 @@ func (s *session) within(ctx context.Context, dir, binary string, at place, disk
 // common are the faults that need no disk of their own: kills at each point as often as asked for, the rest of the kills at random points
 // and moments.
 func (o options) common(rnd *rand.Rand) []*row {
-	at, anywhen := kills()
+	at, anywhen := kills(o.engine)
 	left := o.kills
 	for _, r := range at {
 		r.planned = o.perPoint

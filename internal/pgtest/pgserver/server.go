@@ -67,12 +67,23 @@ var settings = [...]string{
 // as NAME=VALUE. The server is stopped and its folder removed by Close, and also when this process
 // ends in any way, SIGKILL included.
 func New(ctx context.Context, extra ...string) (*Server, error) {
-	return NewIn(ctx, "", extra...)
+	return started(ctx, "", nil, extra)
+}
+
+// NewUnder is New with the fresh folder below parent, if the server's account can pass through that.
+func NewUnder(ctx context.Context, parent string, extra ...string) (*Server, error) {
+	return started(ctx, "", []string{parent}, extra)
 }
 
 // NewIn is New with the server's data in a fresh folder below parent, which may be on a disk of its own and is not removed by Close;
 // "" keeps it in the temporary folder. Nothing but the server itself works in it.
 func NewIn(ctx context.Context, parent string, extra ...string) (*Server, error) {
+	return started(ctx, parent, nil, extra)
+}
+
+// started makes a server with its data in a folder below disk, "" for its own, which is below the first passable one of parents or else of
+// the temporary folders.
+func started(ctx context.Context, disk string, parents, extra []string) (*Server, error) {
 	bin, err := FindBinaries()
 	if err != nil {
 		return nil, err
@@ -81,13 +92,13 @@ func NewIn(ctx context.Context, parent string, extra ...string) (*Server, error)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := who.makeFolder(os.TempDir(), "/tmp", "/var/tmp")
+	dir, err := who.makeFolder(append(parents, os.TempDir(), "/tmp", "/var/tmp")...)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{bin: bin, dir: dir, data: filepath.Join(dir, "data"), account: who}
-	if parent != "" {
-		if s.data, err = who.makeFolder(parent); err != nil {
+	if disk != "" {
+		if s.data, err = who.makeFolder(disk); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 	}

@@ -34,7 +34,7 @@ func run(args []string) (code int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	server, err := pgserver.New(ctx)
+	server, err := pgserver.NewUnder(ctx, folder())
 	if err != nil {
 		return 1, err
 	}
