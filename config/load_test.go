@@ -25,7 +25,7 @@ func TestDefaultsOfAMinimalConfiguration(t *testing.T) {
 	breaker := Breaker{Window: time.Minute, MinCalls: 10, Ratio: 0.6, InRow: 5, OpenFor: 30 * time.Second}
 	want := &Config{
 		Path: "syncd.yaml", Dir: ".",
-		Journal: Journal{SQLite: SQLite{Path: "./syncd.db"}, Postgres: Postgres{Port: 5432, Schema: "syncd"}},
+		Journal: Journal{SQLite: SQLite{Path: "./syncd.db"}, Postgres: Postgres{Port: 5432, Schema: "syncd", Connections: 8}},
 		Listen:  "127.0.0.1:9464", StateDir: ".", Log: Log{Level: "info", Format: "text"},
 		Retention: Retention{Attempts: 90 * 24 * time.Hour, Bodies: 30 * 24 * time.Hour, Errands: 90 * 24 * time.Hour},
 		Clients: map[string]*Client{
