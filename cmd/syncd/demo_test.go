@@ -23,6 +23,7 @@ func audited(t *testing.T, r result) demoJSON {
 }
 
 func TestDemoEndsWithEveryRecordInTheERPOnce(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	d := audited(t, call(t, t.TempDir(), nil, "demo", "--for", "5s", "--json"))
 	if d.Seed == 0 || d.Audit.Expected < 10 || d.Outcomes["applied"] < 10 {
@@ -39,6 +40,7 @@ func TestDemoOfMuchTradeCatchesUp(t *testing.T) {
 }
 
 func TestDemoInterruptedGoesOnToItsAudit(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	dir := t.TempDir()
 	p, out := startDemo(t, dir, "--for", "1h", "--dir", "kept")

@@ -23,6 +23,7 @@ func (w *world) runs() (out runsJSON) {
 // Records whose mapping was edited are read again one by one, and those that come out
 // as they were are not written.
 func TestRemapWritesWhatComesOutOtherwise(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"A", "B", "C"} {
@@ -62,6 +63,7 @@ func TestRemapWritesWhatComesOutOtherwise(t *testing.T) {
 // A target that was restored from a backup gets back what it lost, once, and what the
 // backup has is not created again.
 func TestRedeliverBringsBackWhatARestoredTargetLost(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.shop.put("A", "first")

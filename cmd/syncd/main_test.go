@@ -69,6 +69,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// inFull leaves out with -short, which is for the race detector, a test that takes long for commands that run one after the other.
+func inFull(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: the daemon's other tests have the same things run at once")
+	}
+}
+
 // cmdCode runs a command and wants an exit code: code 3 syncd check.
 func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

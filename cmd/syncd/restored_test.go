@@ -67,6 +67,7 @@ func (w *world) refused(words ...string) {
 // A journal that was put back from a backup is noticed, and once a person has said so,
 // what it does not know any more is found in the target and not created again.
 func TestARestoredJournalCreatesNothingTwice(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.erp.doubles = true // it would take a second record of one reference
@@ -120,6 +121,7 @@ func TestARestoredJournalCreatesNothingTwice(t *testing.T) {
 // A folder that was put back whole tells as much of the journal as of the file beside it;
 // but the journal stands in a new file then.
 func TestAFolderThatWasPutBackIsNoticedByTheFile(t *testing.T) {
+	inFull(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.shop.put("A", "first")

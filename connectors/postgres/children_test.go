@@ -127,6 +127,9 @@ func TestTooManyLinesAreRefused(t *testing.T) {
 }
 
 func TestLinesOfABigBatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: large, and one after the other")
+	}
 	t.Parallel()
 	b := newBase(t, orderLines)
 	e := b.entity(withLines(nil))

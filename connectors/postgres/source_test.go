@@ -246,6 +246,9 @@ func TestDeletedRowsAreTombstones(t *testing.T) {
 }
 
 func TestPageIsBoundedInBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: large, and one after the other")
+	}
 	t.Parallel()
 	f := newFeed(t, polled, func(*Stream) {})
 	f.exec(`INSERT INTO s SELECT g, now() - interval '1 hour', 1, repeat('x', 1 << 20) FROM generate_series(1, 20) g; INSERT INTO s VALUES (21, now(), 1, repeat('x', 17 << 20))`)

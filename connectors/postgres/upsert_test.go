@@ -357,6 +357,9 @@ func TestSerialNumberCanBeTheKeyWhereTheTableTakesOne(t *testing.T) {
 }
 
 func TestBigRecordsGoInSmallerStatements(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: large, and one after the other")
+	}
 	t.Parallel()
 	b := newBase(t, `CREATE TABLE o (n text PRIMARY KEY, x text)`)
 	e := b.entity(func(e *Entity) { e.Table, e.Key = "o", []string{"n"} })

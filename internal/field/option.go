@@ -1,6 +1,9 @@
 package field
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // Option adds something to the declaration of a field.
 type Option func(*Field)
@@ -52,4 +55,13 @@ func Advanced() Option { return func(f *Field) { f.Advanced = true } }
 // Group names the group of fields a field is documented with.
 func Group(name string) Option { return func(f *Field) { f.Group = name } }
 
-func whole(re string) *regexp.Regexp { return regexp.MustCompile(`\A(?:` + re + `)\z`) }
+// wholes are the patterns compiled so far: the same few are declared anew for each client, flow and entity of a configuration.
+var wholes sync.Map
+
+func whole(re string) *regexp.Regexp {
+	if r, ok := wholes.Load(re); ok {
+		return r.(*regexp.Regexp)
+	}
+	r, _ := wholes.LoadOrStore(re, regexp.MustCompile(`\A(?:`+re+`)\z`))
+	return r.(*regexp.Regexp)
+}
