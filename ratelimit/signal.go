@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -22,24 +21,10 @@ type Signal struct {
 	Evidence string
 	// ServerTime is the answer's Date; zero when it had none.
 	ServerTime time.Time
-}
-
-// ReadSignal reads an HTTP answer that arrived at received. Refusals that a
-// platform words in a body, or in another status, are the connector's to add.
-func ReadSignal(status int, h http.Header, received time.Time) Signal {
-	s := Signal{Status: status, ServerTime: serverTime(h)}
-	// 509 is not registered; hosting platforms and BigCommerce's older API send it
-	// for a used up quota.
-	s.Throttled = status == http.StatusTooManyRequests || status == 509
-	s.Evidence = fmt.Sprint(status)
-	for _, v := range h.Values("Retry-After") {
-		s.Evidence += " Retry-After: " + printable(v)
-		// Several values can come from several machines on the way: obey the strictest.
-		if d, ok := ParseRetryAfter(v, s.ServerTime, received); ok {
-			s.RetryAfter, s.HasRetryAfter = max(s.RetryAfter, d), true
-		}
-	}
-	return s
+	// Quotas are what the answer says of the client's quotas, by scope; none when it says nothing, or comes from a cache.
+	Quotas []Quota
+	// Nonsense names the headers that could not be read, or said what cannot be.
+	Nonsense []string
 }
 
 func serverTime(h http.Header) time.Time {

@@ -24,7 +24,7 @@ func TestAnswersAreReadIntoSignals(t *testing.T) {
 				Evidence: "429 Retry-After: Sun, 29 Nov 2026 10:00:30 GMT", ServerTime: serverDate}},
 		{"429 without anything", 429, nil, Signal{Throttled: true, Status: 429, Evidence: "429"}},
 		{"429 with rubbish", 429, http.Header{"Retry-After": {"later\x1b[31m"}},
-			Signal{Throttled: true, Status: 429, Evidence: "429 Retry-After: later?[31m"}},
+			Signal{Throttled: true, Status: 429, Evidence: "429 Retry-After: later?[31m", Nonsense: []string{"Retry-After"}}},
 		{"429 with two values", 429, http.Header{"Retry-After": {"1", "30"}},
 			Signal{Throttled: true, RetryAfter: 30 * time.Second, HasRetryAfter: true, Status: 429, Evidence: "429 Retry-After: 1 Retry-After: 30"}},
 		{"509", 509, nil, Signal{Throttled: true, Status: 509, Evidence: "509"}},
@@ -34,7 +34,7 @@ func TestAnswersAreReadIntoSignals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, ReadSignal(tt.status, tt.header, received)); diff != "" {
+			if diff := cmp.Diff(tt.want, Automatic.Read(tt.status, tt.header, received)); diff != "" {
 				t.Errorf("signal (-want +got):\n%s", diff)
 			}
 		})
@@ -46,7 +46,7 @@ func TestEvidenceOfALongHeaderIsCut(t *testing.T) {
 	for i := range long {
 		long[i] = 'x'
 	}
-	s := ReadSignal(429, http.Header{"Retry-After": {string(long)}}, received)
+	s := Automatic.Read(429, http.Header{"Retry-After": {string(long)}}, received)
 	if len(s.Evidence) > 100 {
 		t.Errorf("evidence is %d bytes long", len(s.Evidence))
 	}

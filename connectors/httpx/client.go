@@ -59,6 +59,8 @@ type Options struct {
 	// CAFile is a PEM file with certificate authorities to trust beside the
 	// system's; "" for none. Verification cannot be turned off.
 	CAFile string
+	// Quota is how the server tells its quota in headers; the zero value reads what is usual.
+	Quota ratelimit.Dialect
 	// Signal lets a connector add to an answer's signal what its platform says in
 	// a body, such as a refusal for quota with status 200. It gets the common
 	// reading of status and headers; nil for platforms that say all there.
@@ -91,6 +93,7 @@ type Client struct {
 	maxBody        int64
 	maxRequestBody int64
 	userAgent      string
+	quota          ratelimit.Dialect
 	signal         func(*Response, ratelimit.Signal) ratelimit.Signal
 	told           told
 	log            *slog.Logger
@@ -105,7 +108,7 @@ func New(o Options) (*Client, error) {
 	}
 	base := *o.BaseURL
 	c := &Client{
-		name: o.Client, gate: o.Gate, base: &base, auth: o.Auth, signal: o.Signal,
+		name: o.Client, gate: o.Gate, base: &base, auth: o.Auth, quota: o.Quota, signal: o.Signal,
 		timeout:        orDefault(o.Timeout, defaultTimeout),
 		maxBody:        orDefault(o.MaxBody, defaultMaxBody),
 		maxRequestBody: orDefault(o.MaxRequestBody, defaultMaxRequestBody),

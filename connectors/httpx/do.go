@@ -174,7 +174,7 @@ func (c *Client) exact() bool {
 // receive reads the answer and shows it to the gate.
 func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Response, started time.Time) (*Response, error) {
 	received := c.now().UTC()
-	sig := ratelimit.ReadSignal(raw.StatusCode, raw.Header, received)
+	sig := c.quota.Read(raw.StatusCode, raw.Header, received)
 	early := c.signal == nil && sig.Pauses()
 	if early { // others must not go on while we read a slow body
 		c.gate.Observe(ctx, sig, received)

@@ -1,0 +1,130 @@
+package ratelimit
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Dialect is how a server tells its quota in the headers of its answers. The zero value is Automatic.
+type Dialect struct {
+	name string
+	read func(*reading)
+	// refuses reports whether an answer that is no 429 is a refusal for quota all the same.
+	refuses func(*reading) bool
+}
+
+// Name is what the dialect is called in a configuration.
+func (d Dialect) Name() string {
+	if d.name == "" {
+		return Automatic.name
+	}
+	return d.name
+}
+
+// The dialects.
+var (
+	// Automatic reads what means the same wherever it is sent, in this order of trust: the RateLimit fields of the IETF's drafts,
+	// BigCommerce's milliseconds, and X-RateLimit-*.
+	Automatic = Dialect{"automatic", readAutomatic, forbiddenForQuota}
+	// RetryAfterOnly heeds refusals and Retry-After, and takes no header for a quota. It is for servers that count something else than calls in
+	// headers of the usual names, as Frappe does, which counts microseconds of work
+	// (https://github.com/frappe/frappe/blob/develop/frappe/rate_limiter.py).
+	RetryAfterOnly = Dialect{"retry_after", func(*reading) {}, nil}
+	// IETF reads the RateLimit fields alone, as drafts 00 to 10 have them
+	// (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/).
+	IETF = Dialect{"ietf", readIETF, nil}
+	// XRateLimit reads X-RateLimit-Limit, -Remaining and -Reset and their variants with more hyphens or with a window at the end.
+	XRateLimit = Dialect{"x_ratelimit", readXRateLimit, forbiddenForQuota}
+	// BigCommerce reads X-Rate-Limit-*, in milliseconds
+	// (https://developer.bigcommerce.com/docs/start/best-practices/api-rate-limits).
+	BigCommerce = Dialect{"bigcommerce", readBigCommerce, nil}
+	// ShopifyREST reads the fill of the bucket from X-Shopify-Shop-Api-Call-Limit
+	// (https://shopify.dev/docs/api/admin-rest/usage/rate-limits).
+	ShopifyREST = Dialect{"shopify_rest", readShopifyREST, nil}
+	// Xero reads what is left of the minute, of the day and of the app's minute
+	// (https://developer.xero.com/documentation/guides/oauth2/limits/).
+	Xero = Dialect{"xero", readXero, nil}
+)
+
+// Dialects lists the dialects by name.
+func Dialects() []Dialect {
+	return []Dialect{Automatic, IETF, XRateLimit, BigCommerce, ShopifyREST, Xero, RetryAfterOnly}
+}
+
+// Named finds a dialect by its name.
+func Named(name string) (Dialect, error) {
+	var names []string
+	for _, d := range Dialects() {
+		if d.name == name {
+			return d, nil
+		}
+		names = append(names, d.name)
+	}
+	return Dialect{}, fmt.Errorf("%q is no way to tell a quota; there are %s", name, strings.Join(names, ", "))
+}
+
+// Read reads an HTTP answer that arrived at received. Refusals that a platform words in a body are the connector's to add.
+//
+// What an answer says of times is measured against its own Date, so that a wrong clock on either side does not matter. Of an answer from
+// a cache (one with an Age, RFC 9111, 5.1) the quota is not heeded: it was told to somebody else, some time ago.
+func (d Dialect) Read(status int, h http.Header, received time.Time) Signal {
+	if d.read == nil {
+		d = Automatic
+	}
+	r := &reading{status: status, header: h, date: serverTime(h), received: received, quotas: map[string]*Quota{}, foreign: map[string]bool{}}
+	r.now = r.date
+	if r.now.IsZero() {
+		r.now = received
+	}
+	age, aged := r.span("Age", time.Second)
+	cached := aged && age > 0
+	r.now = r.now.Add(age)
+	s := Signal{Status: status, ServerTime: r.date, Evidence: fmt.Sprint(status)}
+	d.read(r)
+	// 509 is not registered; hosting platforms and BigCommerce's older API send it for a used up quota.
+	s.Throttled = status == http.StatusTooManyRequests || status == 509 || d.refuses != nil && d.refuses(r)
+	r.retryAfter(&s, age)
+	if !cached {
+		for _, scope := range slices.Sorted(maps.Keys(r.quotas)) {
+			if q := r.quotas[scope]; q.sensible() {
+				s.Quotas = append(s.Quotas, *q)
+			}
+		}
+	}
+	s.Nonsense = r.nonsense
+	if s.Throttled && !s.HasRetryAfter {
+		s.fromQuotas()
+	}
+	return s
+}
+
+// fromQuotas takes the end of a refusal from the quota that is used up, if that says when it is whole again.
+func (s *Signal) fromQuotas() {
+	for _, q := range s.Quotas {
+		if q.Known && q.Remaining < 1 && q.Reset > 0 && !q.Concurrent && q.Restore == 0 {
+			s.RetryAfter, s.HasRetryAfter = max(s.RetryAfter, q.Reset), true
+			s.Evidence += " " + q.String()
+		}
+	}
+}
+
+// forbiddenForQuota recognises a 403 that is a refusal for quota: it says when to come back, or that nothing is left
+// (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+func forbiddenForQuota(r *reading) bool {
+	if r.status != http.StatusForbidden {
+		return false
+	}
+	if r.header.Get("Retry-After") != "" {
+		return true
+	}
+	for _, q := range r.quotas {
+		if q.Known && q.Remaining < 1 {
+			return true
+		}
+	}
+	return false
+}
