@@ -11,8 +11,8 @@ import (
 
 // Dialect is how a server tells its quota in the headers of its answers. The zero value is Automatic.
 type Dialect struct {
-	name string
-	read func(*reading)
+	name, doc string
+	read      func(*reading)
 	// refuses reports whether an answer that is no 429 is a refusal for quota all the same.
 	refuses func(*reading) bool
 }
@@ -25,29 +25,37 @@ func (d Dialect) Name() string {
 	return d.name
 }
 
+// Doc says in a line what is read.
+func (d Dialect) Doc() string {
+	if d.name == "" {
+		return Automatic.doc
+	}
+	return d.doc
+}
+
 // The dialects.
 var (
 	// Automatic reads what means the same wherever it is sent, in this order of trust: the RateLimit fields of the IETF's drafts,
 	// BigCommerce's milliseconds, and X-RateLimit-*.
-	Automatic = Dialect{"automatic", readAutomatic, forbiddenForQuota}
+	Automatic = Dialect{"automatic", "what is usual: the fields of the IETF's drafts, X-Rate-Limit-* in milliseconds, or X-RateLimit-*", readAutomatic, forbiddenForQuota}
 	// RetryAfterOnly heeds refusals and Retry-After, and takes no header for a quota. It is for servers that count something else than calls in
 	// headers of the usual names, as Frappe does, which counts microseconds of work
 	// (https://github.com/frappe/frappe/blob/develop/frappe/rate_limiter.py).
-	RetryAfterOnly = Dialect{"retry_after", func(*reading) {}, nil}
+	RetryAfterOnly = Dialect{"retry_after", "refusals and Retry-After alone; for servers that count something else than calls in headers of the usual names, as Frappe does", func(*reading) {}, nil}
 	// IETF reads the RateLimit fields alone, as drafts 00 to 10 have them
 	// (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/).
-	IETF = Dialect{"ietf", readIETF, nil}
+	IETF = Dialect{"ietf", "RateLimit and RateLimit-Policy, or RateLimit-Limit, -Remaining and -Reset", readIETF, nil}
 	// XRateLimit reads X-RateLimit-Limit, -Remaining and -Reset and their variants with more hyphens or with a window at the end.
-	XRateLimit = Dialect{"x_ratelimit", readXRateLimit, forbiddenForQuota}
+	XRateLimit = Dialect{"x_ratelimit", "X-RateLimit-Limit, -Remaining and -Reset, also with -Minute and the like at the end", readXRateLimit, forbiddenForQuota}
 	// BigCommerce reads X-Rate-Limit-*, in milliseconds
 	// (https://developer.bigcommerce.com/docs/start/best-practices/api-rate-limits).
-	BigCommerce = Dialect{"bigcommerce", readBigCommerce, nil}
+	BigCommerce = Dialect{"bigcommerce", "X-Rate-Limit-Requests-Left, -Requests-Quota, -Time-Reset-Ms and -Time-Window-Ms", readBigCommerce, nil}
 	// ShopifyREST reads the fill of the bucket from X-Shopify-Shop-Api-Call-Limit
 	// (https://shopify.dev/docs/api/admin-rest/usage/rate-limits).
-	ShopifyREST = Dialect{"shopify_rest", readShopifyREST, nil}
+	ShopifyREST = Dialect{"shopify_rest", "X-Shopify-Shop-Api-Call-Limit", readShopifyREST, nil}
 	// Xero reads what is left of the minute, of the day and of the app's minute
 	// (https://developer.xero.com/documentation/guides/oauth2/limits/).
-	Xero = Dialect{"xero", readXero, nil}
+	Xero = Dialect{"xero", "X-MinLimit-Remaining, X-DayLimit-Remaining and X-AppMinLimit-Remaining", readXero, nil}
 )
 
 // Dialects lists the dialects by name.

@@ -42,6 +42,9 @@ func newAPI(s *Settings, env connectors.Env) (*api, error) {
 	}
 	o := httpx.Options{Client: env.Client, Gate: env.Gate, BaseURL: base, Auth: auth, Timeout: env.Timeout, MaxBody: s.MaxBody,
 		Concurrency: env.Concurrency, UserAgent: env.UserAgent, CAFile: s.CAFile, Log: env.Log, Now: env.Now, Conceal: env.Conceal}
+	if o.Quota, err = ratelimit.Named(s.Quota); err != nil {
+		return nil, err
+	}
 	if s.CAFile != "" && !filepath.IsAbs(s.CAFile) {
 		o.CAFile = filepath.Join(env.BaseDir, s.CAFile)
 	}

@@ -106,3 +106,22 @@ func TestSeveralRecordsUnderOneKeyAreNotWritten(t *testing.T) {
 		t.Errorf("%+v after %d requests", o, len(s.requests))
 	}
 }
+
+func TestRefusalForQuotaIsKnownByTheHeadersOfTheAPI(t *testing.T) {
+	for _, c := range []struct {
+		quota, header, value string
+		class                connectors.Class
+	}{
+		{"", "X-RateLimit-Remaining", "0", connectors.Throttled},
+		{"quota_headers: x_ratelimit\n", "X-RateLimit-Remaining-Minute", "0", connectors.Throttled},
+		{"", "X-RateLimit-Remaining", "7", connectors.Auth},
+		{"quota_headers: retry_after\n", "X-RateLimit-Remaining", "0", connectors.Auth}, // microseconds, perhaps
+	} {
+		s := serve(t, c.quota+things, always(403, `{}`))
+		s.header.Set(c.header, c.value)
+		o := connectors.PrimitivesOf(thing(t, s)).Creator.Create(t.Context(), write("A-1", "", `{}`))
+		if o.Class != c.class || (s.gate.throttled > 0) != (c.class == connectors.Throttled) {
+			t.Errorf("%s%s: %s: the gate was told of %d refusals, and %+v", c.quota, c.header, c.value, s.gate.throttled, o)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"syncd/connectors"
 	"syncd/connectors/httpx"
 	"syncd/internal/field"
+	"syncd/ratelimit"
 )
 
 // Connector returns the connector's entry for the registry.
@@ -25,6 +26,7 @@ type Settings struct {
 	Headers map[string]string
 	Auth    httpx.AuthSettings
 	CAFile  string
+	Quota   string
 	MaxBody int64
 	MaxRecs int
 	Answers answerSettings
@@ -41,11 +43,20 @@ func (s *Settings) Fields(f *field.Set) {
 	f.Struct(&s.Auth, "auth", "How requests prove who they come from.")
 	f.StringMap(&s.Headers, "headers", "Headers sent with every request. Not for credentials: those belong into `auth`.")
 	f.String(&s.CAFile, "ca_file", "File with the certificates of the authorities to trust beside the system's, as PEM.", field.Advanced())
+	f.String(&s.Quota, "quota_headers", "Which headers of the answers tell how much of the API's quota is left.", field.Default(ratelimit.Automatic.Name()),
+		field.Choices(dialects()...), field.Advanced())
 	f.Size(&s.MaxBody, "max_body", "Largest answer that is read.", field.Default("32MiB"), field.Range("1KiB", "256MiB"), field.Advanced())
 	f.Int(&s.MaxRecs, "max_records", "Most records in one answer of a listing or a look-up; one with more is refused. A record takes about 1 KiB of memory beside the answer itself.", field.Default("100000"), field.Range("1", "2000000"), field.Advanced())
 	f.Struct(&s.Answers, "answers", "What this API's answers mean where the status alone does not tell.")
 	field.Map(f, &s.Stream, "streams", "What can be read, by a name of your choice.", field.Names(nameRule, nameWhat))
 	field.Map(f, &s.Entity, "entities", "What can be written, by a name of your choice.", field.Names(nameRule, nameWhat))
+}
+
+func dialects() (cs []field.Choice) {
+	for _, d := range ratelimit.Dialects() {
+		cs = append(cs, field.Choice{Name: d.Name(), Doc: d.Doc()})
+	}
+	return cs
 }
 
 // Validate checks the settings as a whole.

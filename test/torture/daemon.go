@@ -38,6 +38,9 @@ type process struct {
 	// took is closed when it runs a client that it did not have from the start.
 	took     chan struct{}
 	tookOnce sync.Once
+	// spoke is closed when it has said something, and so heeds signals.
+	spoke     chan struct{}
+	spokeOnce sync.Once
 
 	mu   sync.Mutex
 	last []string // the end of its log
@@ -53,7 +56,7 @@ func (w *world) start(point string, atOnce bool) (*process, error) {
 		return nil, err
 	}
 	p := &process{cmd: exec.Command(w.binary, "run", "--config", w.config), ended: make(chan struct{}), took: make(chan struct{}),
-		once: filepath.Join(w.dir, fmt.Sprintf("once-%d", w.started))}
+		spoke: make(chan struct{}), once: filepath.Join(w.dir, fmt.Sprintf("once-%d", w.started))}
 	p.cmd.Dir = w.dir
 	p.cmd.Env = append(w.env(), "TORTURE_CRASH="+point)
 	if !atOnce {
@@ -83,7 +86,24 @@ func (w *world) start(point string, atOnce bool) (*process, error) {
 	return p, nil
 }
 
+// speaks waits until the process says something.
+func (p *process) speaks(ctx context.Context) error {
+	t := time.NewTimer(recoverTime)
+	defer t.Stop()
+	select {
+	case <-p.spoke:
+		return nil
+	case <-p.ended:
+		return p.strange("ended by itself")
+	case <-t.C:
+		return fmt.Errorf("syncd said nothing for %s", recoverTime)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (p *process) line(text string) {
+	p.spokeOnce.Do(func() { close(p.spoke) })
 	if strings.Contains(text, `"running a client"`) {
 		p.tookOnce.Do(func() { close(p.took) })
 	}

@@ -283,12 +283,17 @@ func (w *world) serves(ctx context.Context, first <-chan struct{}) (time.Duratio
 
 // revive starts a daemon that is to die at a point once it is armed, and waits until it works.
 func (w *world) revive(ctx context.Context, point string) (time.Duration, error) {
-	first := w.watch()
 	var err error
 	if w.daemon, err = w.start(point, false); err != nil {
 		return 0, err
 	}
-	return w.serves(ctx, first)
+	// Until it has said something, a busy machine may still hand on what the daemon before it has sent.
+	if err := w.daemon.speaks(ctx); err != nil {
+		return 0, err
+	}
+	first, spoke := w.watch(), time.Since(w.daemon.begun)
+	took, err := w.serves(ctx, first)
+	return spoke + took, err
 }
 
 // findings are all that the ledgers find wrong.
