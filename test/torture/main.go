@@ -28,6 +28,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"syncd/internal/crash"
 	"syncd/internal/pgtest"
 	"syncd/internal/pgtest/pgserver"
@@ -179,8 +181,8 @@ type part struct {
 	apart bool
 	// disk makes a disk for the journal; nil for none.
 	disk func(ctx context.Context, dir string) (disk, error)
-	// worlds is how many there are at once.
-	worlds int
+	// worlds is how many there are at once, none of them for fewer faults than least if that can be helped.
+	worlds, least int
 }
 
 // run does everything that is asked for. Its rows are those that were to be done.
@@ -190,7 +192,7 @@ func (o options) run(ctx context.Context, dir, binary string, say func(string, .
 		return nil, fmt.Errorf("--only: %w", err)
 	}
 	rnd := rand.New(rand.NewPCG(o.seed, 2))
-	together, apart, restores := part{worlds: o.abreast}, part{apart: true, worlds: 1}, part{worlds: o.abreast}
+	together, apart, restores := part{worlds: o.abreast, least: batch / 4}, part{apart: true, worlds: 1, least: batch}, part{worlds: o.abreast, least: 4}
 	for _, r := range o.common(rnd) {
 		p := &together
 		switch {
@@ -206,14 +208,27 @@ func (o options) run(ctx context.Context, dir, binary string, say func(string, .
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	for i, p := range []part{together, apart, restores, {rows: o.fullDisk(say), disk: newSmallDisk, worlds: 1}, {rows: o.cuts(say), disk: newImage, worlds: 1}} {
+	// Whatever has few worlds, and waits a lot, goes on beside what has many. Only power cuts stop all who write.
+	beside, stop := errgroup.WithContext(ctx)
+	do := func(ctx context.Context, i int, p part) error {
+		rnd := rand.New(rand.NewPCG(o.seed, 3+uint64(i)))
+		return o.part(ctx, p, filepath.Join(dir, fmt.Sprint(i)), binary, shared, rnd, say)
+	}
+	parts := []part{together, apart, restores, {rows: o.fullDisk(say), disk: newSmallDisk, worlds: 1, least: batch},
+		{rows: o.cuts(say), disk: newImage, worlds: 1, least: batch}}
+	last := len(parts) - 1
+	for i := range parts {
+		p := &parts[i]
 		p.rows = slices.DeleteFunc(p.rows, func(r *row) bool { return r.planned == 0 || !only.MatchString(r.fault) })
 		rows = append(rows, p.rows...)
-		if err := o.part(ctx, p, filepath.Join(dir, fmt.Sprint(i)), binary, shared, rnd, say); err != nil {
-			return rows, err
+		if i < last {
+			beside.Go(func() error { return do(stop, i, *p) })
 		}
 	}
-	return rows, nil
+	if err := beside.Wait(); err != nil {
+		return rows, err
+	}
+	return rows, do(ctx, last, parts[last])
 }
 
 // anyServer is the connection string of a database server for all worlds that do not stop theirs, and what takes it away. It is the one of the
@@ -249,7 +264,7 @@ func (o options) part(ctx context.Context, p part, dir, binary, shared string, r
 	}
 	// No world gets much less to do than another.
 	worlds := (len(order) + batch - 1) / batch
-	worlds = max(worlds, min(p.worlds, len(order)/(batch/4)))
+	worlds = max(worlds, min(p.worlds, len(order)/p.least))
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	free := make(chan struct{}, p.worlds)
