@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -84,6 +87,7 @@ func JobFlow(c *config.Flow) *jobs.Flow {
 		OnMissing: c.To.OnMissing, OnFrozen: c.To.OnFrozen, OnExpire: c.OnExpire, CreateOnly: c.To.CreateOnly,
 		Order: c.Order, Group: c.Group.Value, OnDead: c.OnDead, Key: c.Key.Value, KeyConstants: c.KeyConstants(), AcceptChange: c.AcceptChange,
 	}
+	f.Mapping = fingerprint(c)
 	for _, s := range c.To.Info.Strategies {
 		if s.Strategy == f.Strategy {
 			f.KeyField = s.KeyField
@@ -95,4 +99,16 @@ func JobFlow(c *config.Flow) *jobs.Flow {
 		f.SettleTime = 0
 	}
 	return f
+}
+
+// fingerprint tells the mappings of a flow apart.
+func fingerprint(c *config.Flow) string {
+	h := sha256.New()
+	for _, text := range []string{c.Map.Value, c.Key.Value, c.Group.Value} {
+		fmt.Fprintf(h, "%d %s", len(text), text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Vars)) {
+		fmt.Fprintf(h, "%q=%q ", name, c.Vars[name])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }

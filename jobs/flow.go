@@ -24,6 +24,8 @@ type Flow struct {
 	// constants that it uses.
 	Key          string
 	KeyConstants map[string]string
+	// Mapping stands for how the flow makes records: flows that make the same of an event have the same. It may be "".
+	Mapping string
 	// Order is "latest" or "every", see Every; "" is "latest".
 	Order string
 	// Group is the expression that gives an event its group, with Order "every". What

@@ -111,11 +111,15 @@ func (j *Journal) Surround(ctx context.Context, id RowID, flows map[string]*Flow
 		return d, s, ok, err
 	}
 	err = j.engine.View(ctx, func(tx Tx) error {
-		s.Redelivered, err = redelivered(ctx, tx, d.Row.Client, flows)
+		if s.Redelivered, err = redelivered(ctx, tx, d.Row.Client, flows); err != nil {
+			return err
+		}
+		rs, err := restores(ctx, tx)
+		s.Restored = rs[d.Row.Flow]
 		return err
 	})
 	if err != nil {
-		return d, s, ok, wrap(err, "read what is redelivered of client %s", d.Row.Client)
+		return d, s, ok, wrap(err, "read what was restored of flow %s and client %s", d.Row.Flow, d.Row.Client)
 	}
 	if s.Await, err = j.Awaited(ctx, d.Row, flows); err != nil {
 		return d, s, ok, err

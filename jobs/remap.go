@@ -2,7 +2,11 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
+
+	"syncd/internal/mutant"
 )
 
 // Remap has rows mapped again as their flow maps now: each one's source record is
@@ -74,13 +78,33 @@ func (j *Journal) CountSources(ctx context.Context, flow string) (n int64, err e
 	return n, nil
 }
 
+// remapSettings are what an errand to map a flow again is bound to.
+type remapSettings struct {
+	// Mapping is Flow.Mapping of those who have taken its steps so far.
+	Mapping string `json:"mapping"`
+}
+
 // remapStep asks for the next source records of a flow, each once whatever it maps
 // to, as long as not too many are asked for and not answered. Run.After.Key is the
-// last one that was asked for.
+// last one that was asked for. It begins anew when the flow maps otherwise than at the step before.
 func (j *Journal) remapStep(ctx context.Context, tx Tx, r *Run, f *Flow) (time.Duration, error) {
 	if !f.CanRefresh {
 		r.end(j.Now(), "nothing was read: %s", NoRemap(f))
 		return 0, nil
+	}
+	var s remapSettings
+	if len(r.Settings) > 0 {
+		if err := json.Unmarshal(r.Settings, &s); err != nil {
+			return 0, fmt.Errorf("errand %d: its settings: %w", r.ID, err)
+		}
+	}
+	if s.Mapping != f.Mapping && !mutant.On("remap-goes-on") {
+		// What was read so far was mapped otherwise than the flow maps now.
+		r.After, r.Done, r.Failed = RowID{}, 0, 0
+		var err error
+		if r.Settings, err = json.Marshal(remapSettings{f.Mapping}); err != nil {
+			return 0, err
+		}
 	}
 	// One that could not be read is asked for later and holds up none behind it.
 	rs, err := tx.Requests(ctx, f.SourceClient, j.Now().Add(time.Minute), 10*remapWindow)

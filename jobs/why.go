@@ -27,6 +27,9 @@ type Explanation struct {
 	Replay bool
 	// Resolve says that a person has to say what became of its last write.
 	Resolve bool
+	// Older says that since a restore nobody knows which state of the record stands in the target, so that
+	// the person has to say that, too: Verdict.Older. Only with Resolve.
+	Older bool
 	// Collision says who else claims the job's key, and what to do; "" for nobody.
 	Collision string
 }
@@ -50,8 +53,9 @@ type Surroundings struct {
 	Asked *Request
 	// Redelivered says that a flow to the target client is being redelivered.
 	Redelivered bool
-	// Suspended is FlowState.Suspended of the row's flow.
+	// Suspended and Restored are those of FlowState of the row's flow.
 	Suspended Standing
+	Restored  Restored
 	// Heir is the row to which the record that had the row's key is still to move; nil
 	// when there is none.
 	Heir *Row
@@ -104,7 +108,7 @@ func Why(row *Row, s Surroundings, now time.Time) Explanation {
 	}
 	s.collision(row, &e)
 	if row.Unresolved() && row.State != Ready {
-		e.Text += fmt.Sprintf("; a write sent no later than %s is in doubt", stampText(row.UnresolvedAt))
+		e.Text += "; " + s.doubt(row, now)
 	}
 	return e
 }
@@ -140,10 +144,33 @@ func whyDone(row *Row, s Surroundings, e *Explanation) {
 		e.Since = row.LastAt
 	default:
 		e.Text = "the target confirmed the desired state"
+		if row.LastCode == codeResolved {
+			e.Text = "a person said that the target has the desired state"
+		}
 		if row.LastClass == connectors.Stale {
 			e.Text = "the target holds a newer version"
 		}
 	}
+}
+
+// doubt says which write of a row is in doubt.
+func (s *Surroundings) doubt(row *Row, now time.Time) string {
+	if !s.sinceRestore(row) {
+		return fmt.Sprintf("a write sent no later than %s is in doubt", stampText(row.UnresolvedAt))
+	}
+	text := fmt.Sprintf("the journal was restored at %s, and would not remember if the record had been written before", stampText(s.Restored.At))
+	switch {
+	case s.Restored.Caught.IsZero():
+		text += "; that is so of all records until the source has been read to its end, and ten minutes more"
+	case now.Before(s.Restored.Caught.Add(RestoreMargin)):
+		text += fmt.Sprintf("; that is so of all records that are read until %s", stampText(s.Restored.Caught.Add(RestoreMargin)))
+	}
+	return text
+}
+
+// sinceRestore reports whether a row is in doubt since the journal was restored.
+func (s *Surroundings) sinceRestore(row *Row) bool {
+	return row.Unresolved() && row.UnresolvedAt.Equal(s.Restored.At)
 }
 
 func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
@@ -159,6 +186,10 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		e.Text = "nobody knows whether its last write was done (" + failure(row) + ")"
 		e.Next = "nothing, also for newer versions of the record, before a person has looked for it in the target and said whether the write was done"
 		e.Resolve = true
+		if row.LastCode == codeRestored || row.LastCode == codeJournalRestored || s.sinceRestore(row) {
+			e.Older = true
+			e.Next = "nothing, also for newer versions of the record, before a person has looked for it in the target and said in which state it is there, if at all"
+		}
 		if row.Group != "" {
 			e.Next = "nothing of group " + row.Group + " before a person has looked for it in the target and said whether the write was done"
 		}
@@ -166,7 +197,7 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 			text, _ := s.Absent.why()
 			e.Text += "; " + text
 			e.Next = "nothing; to say what became of it, put the flow back into the configuration first (enabled: false lets it rest), then syncd resolve"
-			e.Resolve = false
+			e.Resolve, e.Older = false, false
 		}
 		return
 	}

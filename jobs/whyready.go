@@ -43,7 +43,7 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		s.refreshing(row, now, e)
 		return
 	}
-	s.matter(row, e)
+	s.matter(row, now, e)
 	if row.Reason == ReasonNone && row.DueAt.After(now) {
 		e.Text = "not due yet"
 	}
@@ -101,12 +101,12 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 }
 
 // matter says what is the matter with a row for itself.
-func (s Surroundings) matter(row *Row, e *Explanation) {
+func (s Surroundings) matter(row *Row, now time.Time, e *Explanation) {
 	switch row.Reason {
 	case ReasonRetry:
 		e.Text = fmt.Sprintf("attempt %d failed (%s)", row.Attempt, failure(row))
 	case ReasonUnresolved:
-		e.Text = fmt.Sprintf("a write sent no later than %s is in doubt (%s)", stampText(row.UnresolvedAt), failure(row))
+		e.Text = fmt.Sprintf("%s (%s)", s.doubt(row, now), failure(row))
 		e.Next = "find out whether it was done, before anything is sent again"
 	case ReasonThrottled:
 		e.Text = "the client could not be called (" + failure(row) + "); no attempt was used up"

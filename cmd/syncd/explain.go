@@ -23,6 +23,7 @@ type explainJSON struct {
 	Next    string     `json:"next"`
 	Replay  bool       `json:"replay,omitempty"`
 	Resolve bool       `json:"resolve,omitempty"`
+	Older   bool       `json:"older,omitempty"`
 	AskedAt *time.Time `json:"asked_at,omitempty"`
 	Refused string     `json:"refused,omitempty"`
 	Source  string     `json:"source_id,omitempty"`
@@ -47,7 +48,7 @@ func (a *app) explain(ctx context.Context, name string) error {
 	}
 	e := jobs.Why(&d.Row, d.Surroundings, d.now)
 	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: a.secrets.cut(e.Text),
-		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Resolve: e.Resolve, Refused: d.refused,
+		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Resolve: e.Resolve, Older: e.Older, Refused: d.refused,
 		Source: d.Row.SourceID, Claims: d.Claimants, Collide: e.Collision}
 	if d.Asked != nil {
 		o.AskedAt = at(d.Asked.At)
@@ -81,7 +82,11 @@ func (o *explainJSON) print(w io.Writer, now time.Time) error {
 	if o.Replay && clean(name) == name {
 		_, err = fmt.Fprintf(w, "         syncd replay %s\n", quote(name))
 	}
-	if o.Resolve && clean(name) == name {
+	if o.Older && clean(name) == name {
+		_, err = fmt.Fprintf(w, "         syncd resolve %[1]s --applied --reason TEXT           if it is there as it is wanted now, with --link ID for its id there\n"+
+			"         syncd resolve %[1]s --applied --older --reason TEXT   if it is there in another state; the present one is written then\n"+
+			"         syncd resolve %[1]s --resend --reason TEXT            if it is not there\n", quote(name))
+	} else if o.Resolve && clean(name) == name {
 		_, err = fmt.Fprintf(w, "         syncd resolve %s --applied --reason TEXT   if it was, with --link ID for its id there\n"+
 			"         syncd resolve %s --resend --reason TEXT    if it was not\n", quote(name), quote(name))
 	}

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"syncd/config"
+	"syncd/connectors"
 	"syncd/internal/witness"
 	"syncd/jobs"
 )
@@ -296,6 +299,7 @@ func (a *app) restored(ctx context.Context, at string, yes bool) error {
 	}
 	if !a.json {
 		a.previewRestored(out, run.ID != 0, was.AsOf)
+		a.previewUnrepeatable(fs)
 	}
 	out.Confirmed = yes || !a.json && confirm(a.out, os.Stdin, "go on?")
 	if !out.Confirmed {
@@ -330,6 +334,15 @@ func (a *app) restored(ctx context.Context, at string, yes bool) error {
 		return exit(exitFinding, errSaid)
 	}
 	return err
+}
+
+// previewUnrepeatable says of which flows more will wait for a person than what is known of.
+func (a *app) previewUnrepeatable(fs map[string]*jobs.Flow) {
+	for _, name := range slices.Sorted(maps.Keys(fs)) {
+		if fs[name].Strategy == connectors.AtMostOnce {
+			fmt.Fprintf(a.out, "flow %s writes at most once: what is read of it before its source has been read to its end, and for ten minutes more, waits for a person as well\n", name)
+		}
+	}
 }
 
 // previewRestored says what is about to be done; was is the time of the backup of the

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"syncd/jobs"
 )
 
 func TestAgeIsShownInTheUnitThatMatters(t *testing.T) {
@@ -61,5 +64,18 @@ func TestForeignTextCannotControlATerminal(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestExplainAfterARestoreAsksForTheStateThatIsThere(t *testing.T) {
+	var b strings.Builder
+	o := explainJSON{Flow: "orders", Key: "A 1", State: string(jobs.Held), Resolve: true, Older: true, Next: "nothing"}
+	if err := o.print(&b, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"syncd resolve 'orders/A 1' --applied --reason TEXT ", "syncd resolve 'orders/A 1' --applied --older --reason TEXT ", "syncd resolve 'orders/A 1' --resend --reason TEXT "} {
+		if strings.Count(b.String(), want) != 1 {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
 	}
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 
 	"syncd/connectors"
@@ -64,7 +65,15 @@ func (s *Settings) Validate(r *field.Report) {
 	if len(s.Stream) == 0 && len(s.Entity) == 0 && !r.Failed("streams") && !r.Failed("entities") {
 		r.Errorf("neither streams nor entities are described; describe at least one of them")
 	}
+	for name := range s.Headers {
+		if credential.MatchString(name) {
+			r.At("headers", name).Errorf("a header that proves who asks belongs into auth (bearer, or header with name and value), where it is kept out of logs and listings")
+		}
+	}
 }
+
+// credential matches names of headers that prove who asks.
+var credential = regexp.MustCompile(`(?i)^(proxy-)?authorization$|^cookie$|api-?key|token|secret|password`)
 
 // Streams lists the described streams by name.
 func (s *Settings) Streams() []connectors.StreamInfo {

@@ -56,6 +56,8 @@ func All() []Mutant {
 			Package: "jobs/memory", Test: rules + "what_a_person_says_of_a_record_while_it_is_redelivered_stands,_however_long_that_takes", Says: "link of SAID"},
 		{Name: "hold-pruned", What: "a dead event that holds its group back is given up by retention.dead", Breaks: []string{"I3"},
 			Package: "jobs/memory", Test: rules + "a_dead_letter_that_holds_its_group_back_is_given_up_by_a_person_alone", Says: "removed is"},
+		{Name: "remap-goes-on", What: "mapping a flow again goes on with another mapping than it began with", Breaks: []string{"I1"},
+			Package: "jobs/memory", Test: rules + "mapping_a_flow_again_begins_anew_when_the_mapping_is_another_than_it_began_with", Says: "asked with the new mapping is"},
 		{Name: "undone-late", What: "an event that was given up is written after one that comes after it", Breaks: []string{"I3"},
 			Package: "jobs/memory", Test: rules + "an_event_that_was_given_up_can_be_had_back_as_long_as_nothing_behind_it_was_sent", Says: "Done:1"},
 		{Name: "word-void", What: "a redelivery forgets the id that a person has given for a record meanwhile", Breaks: []string{"I2"},

@@ -387,6 +387,7 @@ var errandRules = []rule{
 		run := b.redeliver(b.at.Add(-2 * time.Hour))
 		is(b, "message", run.Message, "1 records were seen to; 0 of them are read again before they are written, 1 wait for a person, 0 have to be seen to by hand")
 		b.want("A", jobs.Held, jobs.ReasonNone)
+		is(b, "asked in which state it is there", b.why("A").Older, true)
 		b.none()
 		row, refused, err := b.journal.Resolve(context.Background(), jobs.RowID{Flow: "orders", Key: "A"}, jobs.Verdict{By: "ann", Why: "not in the backup"}, b.flows)
 		if err != nil || refused != "" || row.State != jobs.Ready {
@@ -482,6 +483,46 @@ var errandRules = []rule{
 		if rs, err := b.journal.Requests(ctx, "shop", 10); err != nil || len(rs) != 0 {
 			b.Fatalf("a stopped errand asks: %+v, %v", rs, err)
 		}
+	}},
+	{"mapping a flow again begins anew when the mapping is another than it began with", func(b *bench) {
+		ctx := context.Background()
+		b.flow.CanRefresh, b.flow.Mapping = true, "before"
+		const n = 150
+		var items []jobs.Item
+		for i := range n {
+			id := fmt.Sprintf("S%04d", i)
+			items = append(items, b.ev(id, 10, id, "x"))
+		}
+		b.admit(items...)
+		id := b.begin(jobs.Run{Kind: jobs.RunRemap, Flow: "orders", Client: "shop", Total: n})
+		asked := map[string]int{}
+		answer := func() {
+			rs, err := b.journal.Requests(ctx, "shop", 1000)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, r := range rs {
+				asked[r.SourceID]++
+				if err := b.journal.DropRequest(ctx, r.ID); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.step(id)
+		answer()
+		is(b, "asked with the old mapping", len(asked), 100)
+		clear(asked)
+		b.flow.Mapping = "after"
+		for range 10 {
+			st := b.step(id)
+			answer()
+			if !st.Run.Open() {
+				is(b, "done", st.Run.Done, int64(n))
+				is(b, "asked with the new mapping", len(asked), n)
+				return
+			}
+		}
+		b.Fatalf("the errand does not end")
 	}},
 	{"a flow is mapped again a window at a time, each source record once", func(b *bench) {
 		ctx := context.Background()

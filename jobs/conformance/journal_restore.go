@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"syncd/connectors"
@@ -272,8 +273,18 @@ var restoreRules = []rule{
 		for range 3 {
 			b.settle(b.one(), connectors.Outcome{Class: connectors.Transient, Code: jobs.CodeUnresolvable})
 		}
+		e := b.why("A")
+		is(b, "asked in which state it is there", e.Older, true)
+		if !strings.Contains(e.Text, "the journal was restored at") || !strings.Contains(e.Text, "until the source has been read to its end") || strings.Contains(e.Text, "a write sent") {
+			b.Errorf("it says %q", e.Text)
+		}
+		b.caughtUp()
+		if e := b.why("A"); !strings.Contains(e.Text, "of all records that are read until 2026-") {
+			b.Errorf("it says %q", e.Text)
+		}
 		b.taken("A", applied7)
 		b.want("A", jobs.Done, jobs.ReasonNone)
+		is(b, "text", b.why("A").Text, "a person said that the target has the desired state")
 		older := applied7
 		older.Older = true
 		b.taken("B", older)
