@@ -184,15 +184,16 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	}
 	if row.State == Held {
 		e.Text = "nobody knows whether its last write was done (" + failure(row) + ")"
-		e.Next = "nothing, also for newer versions of the record, before a person has looked for it in the target and said whether the write was done"
 		e.Resolve = true
-		if row.LastCode == codeRestored || row.LastCode == codeJournalRestored || s.sinceRestore(row) {
-			e.Older = true
-			e.Next = "nothing, also for newer versions of the record, before a person has looked for it in the target and said in which state it is there, if at all"
-		}
+		e.Older = row.LastCode == codeRestored || row.LastCode == codeJournalRestored || s.sinceRestore(row)
+		what, word := ", also for newer versions of the record,", "whether the write was done"
 		if row.Group != "" {
-			e.Next = "nothing of group " + row.Group + " before a person has looked for it in the target and said whether the write was done"
+			what = " of group " + row.Group
 		}
+		if e.Older {
+			word = "in which state it is there, if at all"
+		}
+		e.Next = "nothing" + what + " before a person has looked for it in the target and said " + word
 		if s.Flow == nil && s.Absent != FlowDisabled {
 			text, _ := s.Absent.why()
 			e.Text += "; " + text

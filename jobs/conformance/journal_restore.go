@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -296,12 +295,7 @@ var restoreRules = []rule{
 	{"a restore goes in steps, on where it was, and no daemon runs before its end", func(b *bench) {
 		ctx := context.Background()
 		const n = 1100
-		var items []jobs.Item
-		for i := range n {
-			k := fmt.Sprintf("K%04d", i)
-			items = append(items, b.ev(k, 10, k, "x"))
-		}
-		b.admit(items...)
+		b.admitMany(n)
 		b.pass(time.Hour)
 		run, e, _, err := b.journal.BeginRestore(ctx, b.at, 0, "", "ann")
 		if err != nil || e.Number != b.at.Unix() {
