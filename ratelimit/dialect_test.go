@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -175,6 +176,13 @@ func TestAHostileAnswerIsRead(t *testing.T) {
 	for i := range 1000 {
 		h.Add("RateLimit", `"p`+strconv.Itoa(i)+`";r=1;t=1`)
 		h.Add("Retry-After", "1")
+	}
+	var many []string
+	for i := range 100 {
+		many = append(many, fmt.Sprintf(`"%d";r=1`, i))
+	}
+	if s := Automatic.Read(200, told("RateLimit: "+strings.Join(many, ",")), received); len(s.Quotas) != mostQuotas || !slices.Contains(s.Nonsense, "too many quotas") {
+		t.Errorf("%d quotas, nonsense %q", len(s.Quotas), s.Nonsense)
 	}
 	s := Automatic.Read(429, h, received)
 	if len(s.Quotas) > mostQuotas || len(s.Nonsense) > mostQuotas || len(s.Evidence) > 2000 {

@@ -169,7 +169,8 @@ func (g *Gate) reserve() *rate.Reservation {
 	if g.limiter == nil {
 		return nil
 	}
-	if g.spend {
+	// Whoever came before the pause and books only in it leaves the rest to those who come after.
+	if g.spend && !g.pause.Active(g.now()) {
 		g.spend = false
 		if surplus := int(g.limiter.Tokens()) - 1; surplus > 0 {
 			g.limiter.AllowN(time.Now(), surplus)
