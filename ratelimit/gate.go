@@ -1,16 +1,11 @@
 package ratelimit
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
-
-	"syncd/internal/mutant"
 )
 
 // Gate says whether a client may be called now. One gate serves all that calls
@@ -22,21 +17,19 @@ type Gate struct {
 	random func() float64
 	log    *slog.Logger
 
-	// turn is held by the one waiter that has a reservation at the limiter. A
-	// limiter does not apply a new rate to reservations already made, and cannot
-	// give back one that others were made after; with a single one neither matters.
-	turn chan struct{}
-
 	mu       sync.Mutex
 	settings Settings
-	limiter  *rate.Limiter // nil without a configured rate
+	pacer    *pacer
+	queues   [kinds][]*waiter
+	last     Kind        // whose turn it was
+	timer    *time.Timer // looks at the queues again
+	heldBy   held        // what keeps the first one back
 	pause    Pause
 	strikes  int
 	changed  chan struct{} // closed, and replaced, when the gate opens or closes or its rate changes
 	expiry   *time.Timer   // tells waiters of Changed that a pause is over
-	spend    bool          // a pause lies behind us, and tokens saved up in it must not go out at once
-	waiting  int
-	version  uint64 // counts changes of pause
+	resting  bool          // a pause lies behind us, and calls have not begun again
+	version  uint64        // counts changes of pause
 	closed   bool
 
 	saving  sync.Mutex // orders saves; taken before mu
@@ -63,10 +56,9 @@ func NewGate(client string, s Settings, store Store, now func() time.Time, rando
 	g := &Gate{
 		client: client, store: store, now: now, random: random, log: log.With("client", client),
 		settings: s.withDefaults(),
-		turn:     make(chan struct{}, 1),
 		changed:  make(chan struct{}),
 	}
-	g.limiter = newLimiter(g.settings)
+	g.pacer = newPacer(g.settings)
 	return g, nil
 }
 
@@ -81,102 +73,10 @@ func (g *Gate) Close() {
 		g.expiry.Stop()
 		g.expiry = nil
 	}
-}
-
-func newLimiter(s Settings) *rate.Limiter {
-	if s.Rate == 0 {
-		return nil
+	if g.timer != nil {
+		g.timer.Stop()
+		g.timer = nil
 	}
-	return rate.NewLimiter(rate.Limit(s.Rate), s.Burst)
-}
-
-// Wait takes one token, waiting for it if need be. It returns a *PausedError at
-// once when the client is paused or becomes paused meanwhile, and the context's
-// error as soon as that ends. A deadline too close for the next token is only
-// ever seen as the context's own error, after it has passed.
-func (g *Gate) Wait(ctx context.Context) error {
-	for {
-		limited, changed, err := g.look(ctx)
-		if err != nil || !limited {
-			return err
-		}
-		g.count(+1)
-		took := g.token(ctx, changed)
-		g.count(-1)
-		if took {
-			_, _, err = g.look(ctx)
-			return err
-		}
-	}
-}
-
-// look reports why no call may be made now, and if one may, whether it needs a token.
-func (g *Gate) look(ctx context.Context) (limited bool, changed <-chan struct{}, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, nil, err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.pause.Active(g.now()) && !mutant.On("pause-overlooked") {
-		return false, nil, &PausedError{Client: g.client, Pause: g.pause}
-	}
-	return g.limiter != nil, g.changed, nil
-}
-
-func (g *Gate) count(n int) {
-	g.mu.Lock()
-	g.waiting += n
-	g.mu.Unlock()
-}
-
-// token waits for its turn and then for a token. It reports false when the
-// context ended or the gate changed first.
-func (g *Gate) token(ctx context.Context, changed <-chan struct{}) bool {
-	select {
-	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
-	case <-changed:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	r := g.reserve()
-	if r == nil {
-		return true
-	}
-	// The limiter runs on the monotonic clock alone: a stale or set-back time
-	// would make it give out tokens twice.
-	delay := r.Delay()
-	if delay == 0 {
-		return true
-	}
-	t := time.NewTimer(delay)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-changed:
-	case <-ctx.Done():
-	}
-	r.Cancel()
-	return false
-}
-
-// reserve books the next token; nil when none is needed.
-func (g *Gate) reserve() *rate.Reservation {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.limiter == nil {
-		return nil
-	}
-	// Whoever came before the pause and books only in it leaves the rest to those who come after.
-	if g.spend && !g.pause.Active(g.now()) {
-		g.spend = false
-		if surplus := int(g.limiter.Tokens()) - 1; surplus > 0 {
-			g.limiter.AllowN(time.Now(), surplus)
-		}
-	}
-	return g.limiter.Reserve()
 }
 
 // SetRate changes the rate and the burst, also for those who are waiting.
@@ -193,12 +93,8 @@ func (g *Gate) SetRate(perSecond float64, burst int) error {
 		return nil
 	}
 	g.settings = s
-	if g.limiter == nil || s.Rate == 0 {
-		g.limiter = newLimiter(s)
-	} else {
-		g.limiter.SetLimit(rate.Limit(s.Rate))
-		g.limiter.SetBurst(s.Burst)
-	}
+	g.pacer.set(s)
+	g.dispatch()
 	g.announce()
 	return nil
 }
@@ -214,8 +110,16 @@ type State struct {
 	// Rate and Burst are those in force; Rate is 0 when none is configured.
 	Rate  float64
 	Burst int
-	// Waiting counts the callers that wait for a token.
+	// Waiting counts the callers that wait for leave, and HeldBy is what keeps the first of them back: "rate", "quota", "learned", "ramp" or
+	// "at once"; "" when nobody waits.
 	Waiting int
+	HeldBy  string
+	// InFlight counts the calls under way.
+	InFlight int
+	// Quotas are those that the server tells of.
+	Quotas []QuotaState
+	// Learned is the rate, in calls per second, that was learned from refusals; 0 when there were none.
+	Learned float64
 	// Unsaved is why the present pause could not be stored, if so. It holds all
 	// the same, until the process ends.
 	Unsaved error
@@ -225,7 +129,14 @@ type State struct {
 func (g *Gate) State(now time.Time) State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := State{Strikes: g.strikes, Rate: g.settings.Rate, Burst: g.settings.Burst, Waiting: g.waiting}
+	s := State{Strikes: g.strikes, Rate: g.settings.Rate, Burst: g.settings.Burst, InFlight: g.pacer.underWay(0),
+		Quotas: g.pacer.quotas(time.Now()), Learned: g.pacer.learned.told()}
+	for _, q := range g.queues {
+		s.Waiting += len(q)
+	}
+	if s.Waiting > 0 {
+		s.HeldBy = string(g.heldBy)
+	}
 	if s.Open = !g.pause.Active(now); !s.Open {
 		s.Pause, s.Unsaved = g.pause, g.saveErr
 	}

@@ -60,7 +60,7 @@ func newGate(t *testing.T, s Settings, store Store) *Gate {
 
 func mustWait(t *testing.T, g *Gate) {
 	t.Helper()
-	if err := g.Wait(t.Context()); err != nil {
+	if err := enter(g, t.Context()); err != nil {
 		t.Fatalf("wait: %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func mustWait(t *testing.T, g *Gate) {
 func wantPaused(t *testing.T, g *Gate, reason string) Pause {
 	t.Helper()
 	begin := time.Now()
-	err := g.Wait(t.Context())
+	err := enter(g, t.Context())
 	var paused *PausedError
 	if !errors.As(err, &paused) {
 		t.Fatalf("wait gave %v, want a pause", err)
@@ -118,7 +118,7 @@ func TestPausedClientRefusesAtOnceAndCallsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Settings{Rate: 2, Burst: 1}, nil)
 		mustWait(t, g)
-		g.Observe(t.Context(), Signal{Throttled: true, HasRetryAfter: true, RetryAfter: time.Minute, Status: 429, Evidence: "429 Retry-After: 60"}, time.Now())
+		observe(g, t.Context(), Signal{Throttled: true, HasRetryAfter: true, RetryAfter: time.Minute, Status: 429, Evidence: "429 Retry-After: 60"}, time.Now())
 		for range 20 {
 			wantPaused(t, g, ReasonThrottled)
 		}
@@ -138,7 +138,7 @@ func TestPauseReachesThoseWhoAlreadyWait(t *testing.T) {
 		for range 20 {
 			all.Go(func() {
 				var paused *PausedError
-				if err := g.Wait(t.Context()); !errors.As(err, &paused) {
+				if err := enter(g, t.Context()); !errors.As(err, &paused) {
 					t.Errorf("waiter got %v, want a pause", err)
 				}
 			})
@@ -179,7 +179,7 @@ func TestPauseThatComesWhileATokenIsTakenIsSeen(t *testing.T) {
 		g := newGate(t, Settings{Rate: 1, Burst: 1}, nil)
 		ctx := &hooked{t.Context(), func() { _ = g.PauseFor(t.Context(), ReasonOperator, "", time.Hour) }}
 		var paused *PausedError
-		if err := g.Wait(ctx); !errors.As(err, &paused) {
+		if err := enter(g, ctx); !errors.As(err, &paused) {
 			t.Fatalf("got %v, want a pause", err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestShutdownInterruptsAWaitAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				if err := g.Wait(ctx); err != context.Canceled {
+				if err := enter(g, ctx); err != context.Canceled {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -215,7 +215,7 @@ func TestDeadlineBeforeTheNextTokenIsTheContextsErrorAndCostsNoToken(t *testing.
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		if err := g.Wait(ctx); err != context.DeadlineExceeded {
+		if err := enter(g, ctx); err != context.DeadlineExceeded {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(begin); took != 500*time.Millisecond {
@@ -299,7 +299,7 @@ func TestSettingTheSameRateManyTimesMintsNoTokens(t *testing.T) {
 func TestAfterAPauseCallsFollowTheRateNotTheSavedUpBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Settings{Rate: 2, Burst: 20}, nil)
-		g.Observe(t.Context(), Signal{Throttled: true, HasRetryAfter: true, RetryAfter: time.Minute, Status: 429}, time.Now())
+		observe(g, t.Context(), Signal{Throttled: true, HasRetryAfter: true, RetryAfter: time.Minute, Status: 429}, time.Now())
 		time.Sleep(time.Minute)
 		begin, inFirstSecond := time.Now(), 0
 		var mu sync.Mutex
@@ -356,12 +356,12 @@ func TestTwentyWorkersAreRefusedOnlyAFewTimes(t *testing.T) {
 			all.Go(func() {
 				for {
 					changed := g.Changed()
-					if err := g.Wait(t.Context()); err != nil {
+					if err := enter(g, t.Context()); err != nil {
 						<-changed
 						continue
 					}
 					sig := server.call()
-					g.Observe(t.Context(), sig, time.Now())
+					observe(g, t.Context(), sig, time.Now())
 					if !sig.Throttled {
 						return
 					}

@@ -11,37 +11,69 @@ import (
 // saveTimeout bounds how long an answer is held up by a slow store.
 const saveTimeout = 5 * time.Second
 
-// Observe shows the gate an answer that arrived at now. It reports whether the
-// answer asked for a pause; the pause is then in force and was given to the
-// store. If the store fails, that is logged and kept for State, and the pause
-// holds in memory.
-func (g *Gate) Observe(ctx context.Context, sig Signal, now time.Time) (paused bool) {
-	reason, ok := sig.pauses()
-	if !ok {
-		g.observeOther(sig, now)
+// answered takes in an answer to a call that was let through.
+func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Time) (paused bool) {
+	reason, pauses := sig.pauses()
+	g.mu.Lock()
+	if !f.underWay() {
+		g.mu.Unlock()
 		return false
 	}
-	g.mu.Lock()
+	mono := time.Now()
+	first := !g.pause.Active(now)
+	if sig.Throttled {
+		g.pacer.refused(mono, f, sig, first)
+	}
+	g.pacer.answered(mono, f, sig)
+	if !pauses {
+		// What the server says during a pause answers older calls and proves nothing.
+		if sig.served() && first {
+			g.strikes = 0
+		}
+		g.dispatch()
+		g.mu.Unlock()
+		return false
+	}
 	// Answers to calls made before the pause belong to the same strike.
-	if !g.pause.Active(now) {
+	if first {
 		g.strikes++
 	}
 	g.strikes = max(g.strikes, 1)
 	d, note := g.length(sig)
 	g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
+	g.dispatch()
 	g.mu.Unlock()
 	_ = g.save(ctx) // logged there
 	return true
 }
 
-// observeOther forgets the strikes when the server serves us again. What it
-// says during a pause answers older calls and proves nothing.
-func (g *Gate) observeOther(sig Signal, now time.Time) {
+// dropped ends a call without an answer.
+func (g *Gate) dropped(f *flight, sent bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if sig.served() && !g.pause.Active(now) {
-		g.strikes = 0
+	if !f.underWay() {
+		return
 	}
+	g.pacer.dropped(time.Now(), f, sent)
+	f.ended = time.Now()
+	g.dispatch()
+}
+
+// Refused notes a refusal for quota that was found out about after its answer had been shown, as with one in a form that only a
+// connector understands.
+func (g *Gate) Refused(ctx context.Context, sig Signal, now time.Time) {
+	g.mu.Lock()
+	if g.pause.Active(now) {
+		g.mu.Unlock()
+		return
+	}
+	g.strikes++
+	g.pacer.learned.refuse(time.Now(), &flight{seq: g.pacer.seq}, true)
+	d, note := g.length(sig)
+	g.lengthen(ReasonThrottled, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
+	g.dispatch()
+	g.mu.Unlock()
+	_ = g.save(ctx) // logged there
 }
 
 // length is how long to pause for a signal, and a note for its evidence when
@@ -90,12 +122,13 @@ func (g *Gate) set(p Pause, now time.Time) {
 	}
 	is := p.Active(now)
 	if is {
-		g.spend = true
+		g.resting = true
 		if !p.OpenEnded() && !g.closed {
 			g.expireAfter(p.Until.Sub(now))
 		}
 	}
 	if was != is {
+		g.dispatch()
 		g.announce()
 	}
 }
@@ -116,6 +149,7 @@ func (g *Gate) expireAfter(d time.Duration) {
 		}
 		g.expiry = nil
 		g.log.Info("pause is over", "reason", g.pause.Reason, "since", g.pause.Since)
+		g.dispatch()
 		g.announce()
 	})
 }

@@ -42,7 +42,7 @@ func TestSignalsPauseForAsLongAsTheySay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGate(t, Settings{}, nil)
-				paused := g.Observe(t.Context(), tt.sig, time.Now())
+				paused := observe(g, t.Context(), tt.sig, time.Now())
 				if paused != (tt.want > 0) {
 					t.Fatalf("paused: %t", paused)
 				}
@@ -64,13 +64,13 @@ func TestPauseOnlyGrowsBySignals(t *testing.T) {
 		store := &shelf{}
 		g := newGate(t, Settings{}, store)
 		begin := time.Now().UTC()
-		g.Observe(t.Context(), throttled(time.Minute), time.Now())
+		observe(g, t.Context(), throttled(time.Minute), time.Now())
 		time.Sleep(time.Second)
-		g.Observe(t.Context(), throttled(10*time.Second), time.Now())
+		observe(g, t.Context(), throttled(10*time.Second), time.Now())
 		if got := wantPaused(t, g, ReasonThrottled); !got.Until.Equal(begin.Add(time.Minute)) {
 			t.Errorf("shortened to %s", got.Until)
 		}
-		g.Observe(t.Context(), Signal{HasRetryAfter: true, RetryAfter: 2 * time.Minute, Status: 503, Evidence: "503 Retry-After: 120"}, time.Now())
+		observe(g, t.Context(), Signal{HasRetryAfter: true, RetryAfter: 2 * time.Minute, Status: 503, Evidence: "503 Retry-After: 120"}, time.Now())
 		got := wantPaused(t, g, ReasonUnavailable)
 		want := Pause{Until: begin.Add(121 * time.Second), Reason: ReasonUnavailable,
 			Evidence: "503 Retry-After: 120 at 2000-01-01T00:00:01Z", Since: begin, Strikes: 1}
@@ -89,7 +89,7 @@ func TestOperatorsPauseOutlastsASignal(t *testing.T) {
 		if err := g.Suspend(t.Context(), ReasonOperator, "stocktaking", 0); err != nil {
 			t.Fatal(err)
 		}
-		g.Observe(t.Context(), throttled(time.Minute), time.Now())
+		observe(g, t.Context(), throttled(time.Minute), time.Now())
 		time.Sleep(1000 * time.Hour)
 		wantPaused(t, g, ReasonOperator)
 		if err := g.Resume(t.Context(), "ada"); err != nil {
@@ -109,7 +109,7 @@ func TestRefusalsWithoutLengthPauseLongerEachTimeUntilServedAgain(t *testing.T) 
 			mustWait(t, g)
 			// Three workers were on the wire and are all refused: one strike.
 			for range 3 {
-				g.Observe(t.Context(), Signal{Throttled: true, Status: 429}, time.Now())
+				observe(g, t.Context(), Signal{Throttled: true, Status: 429}, time.Now())
 			}
 			d := time.Until(g.State(time.Now()).Pause.Until)
 			time.Sleep(d)
@@ -121,11 +121,11 @@ func TestRefusalsWithoutLengthPauseLongerEachTimeUntilServedAgain(t *testing.T) 
 				t.Errorf("pause %d lasts %s, want %s", i+1, got, w*time.Second)
 			}
 		}
-		g.Observe(t.Context(), Signal{Status: 500}, time.Now())
+		observe(g, t.Context(), Signal{Status: 500}, time.Now())
 		if n := g.State(time.Now()).Strikes; n != len(want) {
 			t.Errorf("%d strikes after a 500, want %d", n, len(want))
 		}
-		g.Observe(t.Context(), Signal{Status: 200}, time.Now())
+		observe(g, t.Context(), Signal{Status: 200}, time.Now())
 		if got := refused(); got != 3*time.Second {
 			t.Errorf("after a good answer the pause lasts %s, want 3s", got)
 		}
@@ -135,8 +135,8 @@ func TestRefusalsWithoutLengthPauseLongerEachTimeUntilServedAgain(t *testing.T) 
 func TestGoodAnswerDuringAPauseProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Settings{}, nil)
-		g.Observe(t.Context(), Signal{Throttled: true, Status: 429}, time.Now())
-		g.Observe(t.Context(), Signal{Status: 200}, time.Now())
+		observe(g, t.Context(), Signal{Throttled: true, Status: 429}, time.Now())
+		observe(g, t.Context(), Signal{Status: 200}, time.Now())
 		if s := g.State(time.Now()); s.Open || s.Strikes != 1 {
 			t.Errorf("state is %+v", s)
 		}
@@ -150,7 +150,7 @@ func TestRetryAfterIsNeverUndercutAndSpreadALittle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.Observe(t.Context(), throttled(time.Minute), time.Now())
+			observe(g, t.Context(), throttled(time.Minute), time.Now())
 			if d := time.Until(g.State(time.Now()).Pause.Until); d < time.Minute || d > 65*time.Second {
 				t.Errorf("asked for a minute, random %v: pause of %s", random, d)
 			}
@@ -165,7 +165,7 @@ func TestCapIsReported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Observe(t.Context(), Signal{HasRetryAfter: true, RetryAfter: 9999999 * time.Second, Status: 503, Evidence: "503 Retry-After: 9999999"}, time.Now())
+		observe(g, t.Context(), Signal{HasRetryAfter: true, RetryAfter: 9999999 * time.Second, Status: 503, Evidence: "503 Retry-After: 9999999"}, time.Now())
 		p := wantPaused(t, g, ReasonUnavailable)
 		if want := "503 Retry-After: 9999999 at 2000-01-01T00:00:00Z (asked for 2777h46m39s, capped at 15m0s)"; p.Evidence != want {
 			t.Errorf("evidence is %q, want %q", p.Evidence, want)
@@ -286,7 +286,7 @@ func TestPauseIsStoredBeforeObserveReturns(t *testing.T) {
 		g := newGate(t, Settings{}, store)
 		returned := make(chan struct{})
 		go func() {
-			g.Observe(t.Context(), throttled(time.Minute), time.Now())
+			observe(g, t.Context(), throttled(time.Minute), time.Now())
 			close(returned)
 		}()
 		synctest.Wait()
@@ -308,7 +308,7 @@ func TestPauseLearnedWhileShuttingDownIsStored(t *testing.T) {
 		g := newGate(t, Settings{}, store)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		g.Observe(ctx, throttled(time.Minute), time.Now())
+		observe(g, ctx, throttled(time.Minute), time.Now())
 		if p := store.last(t); p.Reason != ReasonThrottled {
 			t.Errorf("stored %+v", p)
 		}
@@ -319,7 +319,7 @@ func TestPauseHoldsWhenTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelf{err: errors.New("disk full")}
 		g := newGate(t, Settings{}, store)
-		g.Observe(t.Context(), throttled(time.Minute), time.Now())
+		observe(g, t.Context(), throttled(time.Minute), time.Now())
 		wantPaused(t, g, ReasonThrottled)
 		if err := g.State(time.Now()).Unsaved; err == nil || err.Error() != `store pause of client "shop": disk full` {
 			t.Errorf("unsaved: %v", err)
@@ -342,7 +342,7 @@ func TestStoreThatHangsHoldsUpAnAnswerForSecondsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Settings{}, &shelf{hold: make(chan struct{})})
 		begin := time.Now()
-		g.Observe(t.Context(), throttled(time.Minute), time.Now())
+		observe(g, t.Context(), throttled(time.Minute), time.Now())
 		if took := time.Since(begin); took != saveTimeout {
 			t.Errorf("took %s", took)
 		}
@@ -356,7 +356,7 @@ func TestStoreEndsWithTheNewestOfManySignals(t *testing.T) {
 		g := newGate(t, Settings{}, store)
 		var all sync.WaitGroup
 		for i := range 50 {
-			all.Go(func() { g.Observe(t.Context(), throttled(time.Duration(i+1)*time.Second), time.Now()) })
+			all.Go(func() { observe(g, t.Context(), throttled(time.Duration(i+1)*time.Second), time.Now()) })
 		}
 		all.Wait()
 		if got, want := store.last(t), g.State(time.Now()).Pause; got != want || time.Until(got.Until) != 50*time.Second {
@@ -369,7 +369,7 @@ func TestResumeIsStoredAndForgetsStrikes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelf{}
 		g := newGate(t, Settings{}, store)
-		g.Observe(t.Context(), throttled(time.Hour), time.Now())
+		observe(g, t.Context(), throttled(time.Hour), time.Now())
 		changed := g.Changed()
 		if err := g.Resume(t.Context(), "ada"); err != nil {
 			t.Fatal(err)
@@ -389,7 +389,7 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelf{}
 		before := newGate(t, Settings{}, store)
-		before.Observe(t.Context(), throttled(time.Minute), time.Now())
+		observe(before, t.Context(), throttled(time.Minute), time.Now())
 		time.Sleep(20 * time.Second)
 
 		after := newGate(t, Settings{}, store)
@@ -411,10 +411,10 @@ func TestPauseSurvivesARestart(t *testing.T) {
 func TestGateThatWasClosedTellsNothingAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := newGate(t, Settings{}, nil), newGate(t, Settings{}, nil)
-		before.Observe(t.Context(), throttled(time.Minute), time.Now())
+		observe(before, t.Context(), throttled(time.Minute), time.Now())
 		before.Close()
 		after.Close()
-		after.Observe(t.Context(), throttled(time.Minute), time.Now()) // an answer that came late
+		observe(after, t.Context(), throttled(time.Minute), time.Now()) // an answer that came late
 		told := map[string]<-chan struct{}{"closed in a pause": before.Changed(), "paused after it was closed": after.Changed()}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

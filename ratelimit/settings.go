@@ -14,6 +14,8 @@ const (
 	MaxRate = 1e6
 	// MaxBurst bounds a configured burst.
 	MaxBurst = 1_000_000
+	// MaxShare bounds what is left to others.
+	MaxShare = 0.95
 
 	defaultMaxPause   = 24 * time.Hour
 	defaultFirstPause = time.Second
@@ -32,6 +34,8 @@ type Settings struct {
 	// Burst is how many calls may be made at once after a quiet time; 0 means 1,
 	// at most MaxBurst. It is not used without a Rate.
 	Burst int
+	// Share is the part of every quota that is left to others who use it, from 0 to 0.95.
+	Share float64
 	// MaxPause bounds what a server may ask for; 0 means 24 h.
 	MaxPause time.Duration
 	// DefaultPause is the first pause after a refusal for quota without a usable
@@ -47,6 +51,9 @@ func (s Settings) Validate() error {
 	}
 	if s.Burst < 0 || s.Burst > MaxBurst {
 		return fmt.Errorf("burst %d is not between 0 and %d", s.Burst, MaxBurst)
+	}
+	if !(s.Share >= 0 && s.Share <= MaxShare) {
+		return fmt.Errorf("share %v is not between 0 and %v", s.Share, MaxShare)
 	}
 	if s.MaxPause < 0 {
 		return fmt.Errorf("max_pause %s is negative", s.MaxPause)

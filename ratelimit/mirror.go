@@ -1,0 +1,370 @@
+package ratelimit
+
+import (
+	"math"
+	"time"
+)
+
+// mirror is what we know of one quota of the server: what its answers told, and what we have done since. What is left by it is never more than the
+// server has, as long as nobody else spends it: what may or may not be counted in an answer is taken as not counted, until another tells.
+type mirror struct {
+	told   Quota  // the newest: by the answer to the call that left last
+	of     flight // that call; ended is when the answer arrived
+	low    sample // the lowest in the present window, of a quota that comes back at once
+	limit  float64
+	shapes map[string]bool // of calls whose answers tell it
+
+	// first and last bound the moment at which a quota without Restore is whole again. Servers tell it in whole seconds, rounded in either
+	// direction; each answer narrows it. Both are zero when the server does not tell.
+	first, last time.Time
+	window      time.Duration // told, or learned from one end to the next
+	restore     float64       // told, or seen: what comes back in each second; 0 for a quota that comes back at once
+
+	// others is what others spend of it in each second, as far as it can be seen, and base is the answer from which on it is counted.
+	others float64
+	base   sample
+	since  []*flight // our calls that were not certainly counted in base and have ended
+	pace   time.Time // until when the calls that have gone are spread
+	spent  recent    // for a quota over a sliding window
+}
+
+// sample is what was left at a moment.
+type sample struct {
+	remaining float64
+	of        flight
+	end       time.Time // before which the quota was not whole again
+}
+
+const (
+	// burstShare is how much of a quota may be spent at once after a quiet time; the rest is spread over the window.
+	burstShare = 0.1
+	// staleAfter is for how long what others spend meanwhile is taken as known.
+	staleAfter = 5 * time.Second
+	// observeFor is how far two answers must lie apart for what lies between them to be reckoned.
+	observeFor = 300 * time.Millisecond
+)
+
+// hear takes an answer.
+func (m *mirror) hear(q Quota, f *flight) {
+	f.heard = append(f.heard, m)
+	late := f.seq < m.of.seq
+	if late && (m.restore > 0 || !m.within(q, f)) {
+		return
+	}
+	if q.Limit > 0 {
+		m.limit = q.Limit
+	} else {
+		m.limit = max(m.limit, q.Remaining)
+	}
+	if q.Restore > 0 {
+		m.restore = q.Restore
+	}
+	if q.Window > 0 {
+		m.window = q.Window
+	}
+	moved, fresh := m.ends(q, f)
+	if moved || q.Remaining <= m.low.remaining || m.low.of.seq == 0 || m.sliding() {
+		m.low = sample{remaining: q.Remaining, of: *f}
+	}
+	if fresh {
+		m.pace = time.Time{}
+	}
+	if late {
+		return
+	}
+	m.told, m.of = q, *f
+	m.compare(fresh)
+}
+
+// within reports whether an answer that comes late is of the present window.
+func (m *mirror) within(q Quota, f *flight) bool {
+	if q.Reset == 0 || m.last.IsZero() {
+		return false
+	}
+	first, last := bounds(q, f)
+	return !first.After(m.last) && !last.Before(m.first)
+}
+
+// bounds are between which moments a quota is whole again by an answer.
+func bounds(q Quota, f *flight) (first, last time.Time) {
+	grain := 2 * time.Millisecond
+	if q.Reset%time.Second == 0 {
+		grain = time.Second
+	}
+	return f.sent.Add(q.Reset - grain), f.ended.Add(q.Reset + grain)
+}
+
+// ends takes over when the quota is whole again. It reports whether the answer is of another window than was thought, and whether that has begun since
+// the one before was over.
+func (m *mirror) ends(q Quota, f *flight) (moved, fresh bool) {
+	fresh = !m.last.IsZero() && !f.sent.Before(m.last)
+	if q.Reset == 0 {
+		// What is used up not at all has no end to tell of.
+		if fresh {
+			m.first, m.last = time.Time{}, time.Time{}
+		}
+		return fresh, fresh
+	}
+	first, last := bounds(q, f)
+	if m.within(q, f) {
+		if first.After(m.first) {
+			m.first = first
+		}
+		if last.Before(m.last) {
+			m.last = last
+		}
+		return false, false
+	}
+	if q.Window == 0 && fresh && m.restore == 0 {
+		m.window = last.Sub(m.last)
+	}
+	m.first, m.last = first, last
+	return true, fresh
+}
+
+// compare reckons what came back, or was spent by others, since base.
+func (m *mirror) compare(fresh bool) {
+	now := sample{remaining: m.told.Remaining, of: m.of, end: m.first}
+	over := m.of.sent.Sub(m.base.of.ended)
+	switch {
+	case m.base.of.seq == 0, !m.told.Known, m.restore == 0 && (fresh || !m.base.end.IsZero() && !m.of.ended.Before(m.base.end)):
+		m.rebase(now)
+		return
+	case over < observeFor:
+		return
+	}
+	least, most := m.ours()
+	took := m.of.ended.Sub(m.base.of.sent).Seconds()
+	// The first never overrates what came back, which for a quota that comes back at once is nothing.
+	surely := (now.remaining - m.base.remaining + least) / took
+	about := (now.remaining - m.base.remaining + (least+most)/2) / over.Seconds()
+	low := m.told.Remaining < m.limit-1 && m.base.remaining < m.limit-1 // a full bucket loses what comes back
+	switch {
+	case m.told.Restore > 0:
+		if low {
+			m.others = blend(m.others, max(m.told.Restore-about, 0))
+		}
+	case m.restore > 0:
+		if low {
+			m.restore = blend(m.restore, max(about, 0))
+		}
+		if m.restore < m.limit/1e4/over.Seconds() {
+			m.restore = 0
+		}
+	case surely*took > max(2, m.limit/100):
+		m.restore, m.others = max(about, surely), 0
+	default:
+		m.others = blend(m.others, max(-about, 0))
+	}
+	m.rebase(now)
+}
+
+func (m *mirror) rebase(s sample) {
+	m.base = s
+	kept := m.since[:0]
+	for _, f := range m.since {
+		if !f.before(&s.of) && f.seq != s.of.seq {
+			kept = append(kept, f)
+		}
+	}
+	clear(m.since[len(kept):])
+	m.since = kept
+}
+
+// ours is what our calls took between base and the newest answer: at least, and at most.
+func (m *mirror) ours() (least, most float64) {
+	for _, f := range m.since {
+		most += f.cost
+		if f.before(&m.of) && !f.sent.Before(m.base.of.ended) {
+			least += f.cost
+		}
+	}
+	return least + m.of.cost, most + m.of.cost
+}
+
+func blend(old, now float64) float64 {
+	if old == 0 {
+		return now
+	}
+	return 0.7*old + 0.3*now
+}
+
+// counted is told of each call of ours that the server has counted.
+func (m *mirror) counted(f *flight) {
+	if len(m.since) < mostSince {
+		m.since = append(m.since, f)
+	} else {
+		m.base = sample{} // answers have told nothing for long
+		m.since = nil
+	}
+	m.spent.add(f.sent, f.cost, m.span())
+}
+
+// mostSince bounds the calls that are kept between two answers that tell of a quota.
+const mostSince = 1 << 14
+
+// span is the time over which a sliding quota is counted.
+func (m *mirror) span() time.Duration {
+	if m.window > 0 {
+		return m.window
+	}
+	return time.Minute
+}
+
+// sliding reports whether the server tells no moment at which the quota is whole again, and it does not fill like a bucket.
+func (m *mirror) sliding() bool { return m.restore == 0 && m.last.IsZero() }
+
+// left is what may be spent at now, with what is under way taken off.
+func (m *mirror) left(now time.Time, calls []*flight) (left float64) {
+	counted := func(f *flight) bool { return f.seq == m.of.seq || f.before(&m.of) }
+	switch {
+	case !m.told.Known:
+		left = m.limit - m.spent.within(now, m.span())
+		counted = func(f *flight) bool { return !f.underWay() }
+	case m.restore > 0:
+		left = m.told.Remaining
+	case m.sliding():
+		left = min(m.told.Remaining+m.spent.since(m.of.sent, m.span(), now), m.limit)
+	default:
+		left = m.low.remaining
+		counted = func(f *flight) bool { return f.counted(m) }
+	}
+	for _, f := range calls {
+		if !counted(f) {
+			left -= f.cost
+		}
+	}
+	if m.restore > 0 {
+		left = min(left+(m.restore-m.others)*max(now.Sub(m.of.ended).Seconds(), 0), m.limit)
+	}
+	return left
+}
+
+// kept is what is not spent: the share of other users, and what they are seen to take while an answer is on its way, or until the window is over.
+func (m *mirror) kept(now time.Time, share float64, trip time.Duration) float64 {
+	k := share * m.limit
+	if m.restore > 0 {
+		k += max(1, m.limit/100)
+	}
+	if m.others > 0 {
+		while := 2 * trip
+		if m.restore == 0 {
+			while = max(while, m.first.Sub(now))
+		}
+		k += 1 + math.Ceil(m.others*while.Seconds())
+	}
+	return k
+}
+
+// over reports whether the window that the newest answer told of is over.
+func (m *mirror) over(now time.Time) bool {
+	return m.restore == 0 && !m.last.IsZero() && !now.Before(m.last)
+}
+
+// stale reports whether others may have spent what was left since.
+func (m *mirror) stale(now time.Time) bool { return now.Sub(m.of.ended) > staleAfter }
+
+// verdict is what one part of the pace says to a call: go, wait for a time, or wait until an answer comes.
+type verdict struct {
+	wait   time.Duration // 0 for now
+	answer bool          // an answer may end the wait before, or is all there is to wait for when wait is 0
+}
+
+func (v verdict) ok() bool { return v.wait <= 0 && !v.answer }
+
+// least is for how long to wait for an answer that is all there is to wait for.
+func (v verdict) least() time.Duration {
+	if v.wait > 0 {
+		return v.wait
+	}
+	return mostRest
+}
+
+// next says when a call of a cost may go.
+func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float64, trip time.Duration) verdict {
+	left, kept := m.left(now, calls), m.kept(now, share, trip)
+	if kept+cost > m.limit && m.limit > 0 { // a call that takes all there is goes when all is there
+		kept = max(m.limit-cost, 0)
+	}
+	lacks := left-kept < cost-1e-9
+	switch {
+	case m.over(now) && lacks:
+		return alone(calls, m.last)
+	case lacks:
+		return m.later(now, cost-(left-kept))
+	case m.stale(now):
+		return alone(calls, m.of.ended.Add(staleAfter))
+	case m.restore > 0:
+		return verdict{}
+	}
+	// Who came late makes up for it as long as that is no more than the burst.
+	interval := m.interval(left-kept, m.free(now, trip))
+	most := time.Duration(max(1, burstShare*m.limit) * float64(interval))
+	if ahead := m.pace.Sub(now); interval > 0 && ahead > most {
+		return verdict{wait: ahead - most}
+	}
+	return verdict{}
+}
+
+// alone lets one call find out what is there now.
+func alone(calls []*flight, edge time.Time) verdict {
+	for _, f := range calls {
+		if f.underWay() && !f.sent.Before(edge) {
+			return verdict{answer: true}
+		}
+	}
+	return verdict{}
+}
+
+// later is when what lacks may be there.
+func (m *mirror) later(now time.Time, lack float64) verdict {
+	switch {
+	case m.restore > 0:
+		rate := max(m.restore-m.others, m.restore/10)
+		return verdict{wait: lasting(lack / rate), answer: true}
+	case !m.last.IsZero():
+		return verdict{wait: max(m.last.Sub(now), time.Millisecond), answer: true}
+	}
+	return verdict{wait: max(m.spent.nextBack(now, m.span()), time.Millisecond), answer: true}
+}
+
+func lasting(s float64) time.Duration {
+	return time.Duration(math.Ceil(min(max(s, 0), 1e9) * float64(time.Second)))
+}
+
+// free is for how long calls are still spread. The end of a window is left to those that could not go before.
+func (m *mirror) free(now time.Time, trip time.Duration) time.Duration {
+	if m.sliding() {
+		// In the long run one call goes for each that the server lets go of, and all but a hundredth of the window is spent.
+		return m.span() / 100
+	}
+	w := m.window
+	if w == 0 {
+		w = m.told.Reset
+	}
+	return m.first.Sub(now) - min(max(4*trip, w/50), w/4)
+}
+
+// interval is how far apart calls of cost 1 go so that what is left lasts until then.
+func (m *mirror) interval(left float64, over time.Duration) time.Duration {
+	if over <= 0 {
+		return 0
+	}
+	return min(time.Duration(float64(over)/max(left, 1e-3)), over)
+}
+
+// take books a call that goes now.
+func (m *mirror) take(now time.Time, cost float64, calls []*flight, share float64, trip time.Duration) {
+	if m.restore > 0 {
+		return
+	}
+	if m.pace.Before(now) {
+		m.pace = now
+	}
+	over := m.free(now, trip)
+	left := max(m.left(now, calls)-m.kept(now, share, trip), cost)
+	m.pace = m.pace.Add(time.Duration(float64(m.interval(left, over)) * cost))
+	if end := now.Add(max(over, 0)); m.pace.After(end) {
+		m.pace = end
+	}
+}

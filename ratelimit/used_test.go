@@ -1,0 +1,153 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"syncd/internal/quota"
+)
+
+// play has 16 workers call a server for a time.
+type play struct {
+	sort    quota.Sort
+	telling quota.Telling
+	foreign float64 // part of the rate that others take
+	grain   time.Duration
+	trip    time.Duration
+	warm    time.Duration
+	lasts   time.Duration
+	change  float64 // of the quota, in the middle
+	limit   float64
+	rate    float64
+}
+
+func (p play) String() string {
+	return fmt.Sprintf("%s, %s, %g foreign", p.sort, p.telling, p.foreign)
+}
+
+type played struct {
+	warm, all, steady quota.Counts
+}
+
+func (p play) run(t *testing.T) (out played) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := NewGate("shop", Settings{}, nil, nil, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rnd := rand.New(rand.NewPCG(1, 2))
+		var mu sync.Mutex
+		random := func() float64 { mu.Lock(); defer mu.Unlock(); return rnd.Float64() }
+		s := quota.New(p.sort, p.telling, p.limit, p.rate, time.Now())
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		if p.foreign > 0 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					rest(ctx, time.Duration(float64(time.Second)/(p.rate*p.foreign)))
+					s.Foreign(time.Now(), 1)
+				}
+			})
+		}
+		for range 16 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if p.call(ctx, g, s, random) {
+						continue
+					}
+					if st := g.State(time.Now()); !st.Open {
+						rest(ctx, time.Until(st.Pause.Until))
+					}
+				}
+			})
+		}
+		time.Sleep(p.warm)
+		out.warm = s.Counts(time.Now())
+		if p.change > 0 {
+			s.Change(time.Now(), p.change)
+		}
+		time.Sleep(p.lasts)
+		out.all = s.Counts(time.Now())
+		out.steady = out.all.Sub(out.warm)
+		cancel()
+		wg.Wait()
+	})
+	return out
+}
+
+func (p play) call(ctx context.Context, g *Gate, s *quota.Server, random func() float64) bool {
+	cost := 1.0
+	if p.sort == quota.Cost {
+		cost = float64(1 + int(random()*3)*4)
+	}
+	pass, err := g.Enter(ctx, Ask{Kind: Writing, Shape: fmt.Sprint("cost ", cost)})
+	if err != nil {
+		return false
+	}
+	way := time.Duration(float64(p.trip) * (0.3 + 0.2*random()))
+	rest(ctx, way)
+	ok, h := s.Call(time.Now(), cost)
+	left, limit, rate := s.Left()
+	rest(ctx, way)
+	status := 200
+	if !ok {
+		status = 429
+	}
+	sig := Automatic.Read(status, h, time.Now())
+	if p.sort == quota.Cost && p.telling <= quota.Seconds {
+		sig.Quotas = []Quota{{Limit: limit, Remaining: left, Known: true, Restore: rate, Cost: cost}}
+	}
+	pass.Answer(ctx, sig, time.Now())
+	return ok
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	tm := time.NewTimer(d)
+	defer tm.Stop()
+	select {
+	case <-tm.C:
+	case <-ctx.Done():
+	}
+}
+
+// TestQuotaIsUsedWholeAndHardlyEverExceeded has 16 workers use all they can get of servers of all sorts.
+func TestQuotaIsUsedWholeAndHardlyEverExceeded(t *testing.T) {
+	type bound struct {
+		used    float64 // at least
+		refused float64 // of 1,000 calls, at most
+	}
+	bounds := map[quota.Telling]bound{
+		quota.Headers:    {0.99, 0},
+		quota.Seconds:    {0.99, 0},
+		quota.RetryAfter: {0.95, 4},
+		quota.Nothing:    {0.9, 4},
+	}
+	for telling, b := range bounds {
+		for _, sort := range []quota.Sort{quota.Bucket, quota.Window, quota.Cost} {
+			for _, foreign := range []float64{0, 0.25} {
+				p := play{sort: sort, telling: telling, foreign: foreign, trip: 20 * time.Millisecond, warm: 30 * time.Second, lasts: 40 * time.Second, limit: 400, rate: 200}
+				switch {
+				case sort == quota.Cost:
+					p.limit, p.rate = 2000, 1000
+				case sort == quota.Window && telling == quota.Seconds:
+					p.limit, p.lasts, p.warm = 2000, 60*time.Second, 20*time.Second
+				}
+				t.Run(p.String(), func(t *testing.T) {
+					t.Parallel()
+					o := p.run(t)
+					refused := 1000 * float64(o.steady.Refused) / float64(o.steady.Calls)
+					t.Logf("used %.2f %%, refused %.2f of 1,000; while it began %.1f %%, %d of %d refused; others: %.0f, %d denied", 100*o.steady.Used(), refused,
+						100*o.warm.Used(), o.warm.Refused, o.warm.Calls, o.steady.Others, o.steady.Denied)
+					if o.steady.Used() < b.used || refused > b.refused {
+						t.Errorf("used %.2f %% and refused %.2f of 1,000, want %.0f %% and at most %g", 100*o.steady.Used(), refused, 100*b.used, b.refused)
+					}
+				})
+			}
+		}
+	}
+}
