@@ -253,7 +253,7 @@ func (c *client) throttled(ctx context.Context, o connectors.Outcome) {
 	if !c.gate.State(now).Open {
 		return
 	}
-	c.gate.Observe(ctx, ratelimit.Signal{Throttled: true, RetryAfter: o.RetryAfter, HasRetryAfter: o.RetryAfter > 0,
+	c.gate.Refused(ctx, ratelimit.Signal{Throttled: true, RetryAfter: o.RetryAfter, HasRetryAfter: o.RetryAfter > 0,
 		Evidence: "refused for quota: " + o.Code}, now)
 }
 

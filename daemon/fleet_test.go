@@ -18,6 +18,7 @@ import (
 	"syncd/connectors"
 	"syncd/internal/faketarget"
 	"syncd/internal/field"
+	"syncd/internal/gatetest"
 	"syncd/jobs"
 	"syncd/jobs/memory"
 	"syncd/ratelimit"
@@ -362,12 +363,12 @@ func TestADaemonCutOffFromTheJournalSendsNothingAfterItsLease(t *testing.T) {
 		}
 		hold := a.daemon.journal.Holds()[0]
 		gate := leased{openGate{}, "erp", hold, time.Now}
-		if err := gate.Wait(t.Context()); err != nil {
+		if _, err := gate.Enter(t.Context(), ratelimit.Ask{}); err != nil {
 			t.Errorf("with a lease nothing is let out: %v", err)
 		}
 		a.link.cut.Store(true)
 		f.pass(f.terms.For - f.terms.Margin + time.Millisecond)
-		if err := gate.Wait(t.Context()); err == nil {
+		if _, err := gate.Enter(t.Context(), ratelimit.Ask{}); err == nil {
 			t.Error("without a lease a request is let out")
 		}
 		// The lease is not over for the others yet, and the write was cut off.
@@ -393,7 +394,11 @@ func TestADaemonCutOffFromTheJournalSendsNothingAfterItsLease(t *testing.T) {
 // openGate lets everything out.
 type openGate struct{}
 
-func (openGate) Wait(context.Context) error                                { return nil }
+func (openGate) Wait(context.Context) error { return nil }
+func (g openGate) Enter(ctx context.Context, _ ratelimit.Ask) (ratelimit.Pass, error) {
+	return gatetest.Enter(ctx, g)
+}
+
 func (openGate) Longest() time.Duration                                    { return time.Hour }
 func (openGate) Observe(context.Context, ratelimit.Signal, time.Time) bool { return false }
 

@@ -202,16 +202,15 @@ type leased struct {
 	now    func() time.Time
 }
 
-// Wait implements httpx.Gate. The lease is looked at last, as close to the first
+// Enter implements httpx.Gate. The lease is looked at last, as close to the first
 // byte as can be.
-func (g leased) Wait(ctx context.Context) error {
-	if err := g.Gate.Wait(ctx); err != nil {
-		return err
+func (g leased) Enter(ctx context.Context, a ratelimit.Ask) (ratelimit.Pass, error) {
+	p, err := g.Gate.Enter(ctx, a)
+	if err != nil || g.hold.Valid() {
+		return p, err
 	}
-	if g.hold.Valid() {
-		return nil
-	}
-	return &ratelimit.PausedError{Client: g.client, Pause: ratelimit.Pause{Until: g.now(), Reason: reasonLease, Evidence: "the lease of its lane is over"}}
+	p.Drop(false)
+	return nil, &ratelimit.PausedError{Client: g.client, Pause: ratelimit.Pause{Until: g.now(), Reason: reasonLease, Evidence: "the lease of its lane is over"}}
 }
 
 // reasonLease is why a lane sends nothing that it has begun.

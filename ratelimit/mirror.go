@@ -23,6 +23,7 @@ type mirror struct {
 	// others is what others spend of it in each second, as far as it can be seen, and base is the answer from which on it is counted.
 	others float64
 	base   sample
+	own    float64   // what our calls took in the present window
 	since  []*flight // our calls that were not certainly counted in base and have ended
 	pace   time.Time // until when the calls that have gone are spread
 	spent  recent    // for a quota over a sliding window
@@ -63,6 +64,9 @@ func (m *mirror) hear(q Quota, f *flight) {
 		m.window = q.Window
 	}
 	moved, fresh := m.ends(q, f)
+	if fresh {
+		m.account()
+	}
 	if moved || q.Remaining <= m.low.remaining || m.low.of.seq == 0 || m.sliding() {
 		m.low = sample{remaining: q.Remaining, of: *f}
 	}
@@ -74,6 +78,14 @@ func (m *mirror) hear(q Quota, f *flight) {
 	}
 	m.told, m.of = q, *f
 	m.compare(fresh)
+}
+
+// account reckons what others have spent in the window that is over.
+func (m *mirror) account() {
+	if m.restore == 0 && m.window > 0 && m.low.of.seq != 0 {
+		m.others = blend(m.others, max(m.limit-m.low.remaining-m.own, 0)/m.window.Seconds())
+	}
+	m.own = 0
 }
 
 // within reports whether an answer that comes late is of the present window.
@@ -197,6 +209,7 @@ func (m *mirror) counted(f *flight) {
 		m.base = sample{} // answers have told nothing for long
 		m.since = nil
 	}
+	m.own += f.cost
 	m.spent.add(f.sent, f.cost, m.span())
 }
 
@@ -240,18 +253,19 @@ func (m *mirror) left(now time.Time, calls []*flight) (left float64) {
 	return left
 }
 
-// kept is what is not spent: the share of other users, and what they are seen to take while an answer is on its way, or until the window is over.
-func (m *mirror) kept(now time.Time, share float64, trip time.Duration) float64 {
+// kept is what is not spent of what is left: the share of other users, and what they are seen to take while an answer is on its way, or until the
+// window is over – then at most half, for who leaves all to each other gets nothing.
+func (m *mirror) kept(now time.Time, left, share float64, trip time.Duration) float64 {
 	k := share * m.limit
 	if m.restore > 0 {
 		k += max(1, m.limit/100)
 	}
 	if m.others > 0 {
-		while := 2 * trip
+		soon := 1 + math.Ceil(m.others*2*trip.Seconds())
 		if m.restore == 0 {
-			while = max(while, m.first.Sub(now))
+			soon = max(soon, min(m.others*m.first.Sub(now).Seconds(), left/2))
 		}
-		k += 1 + math.Ceil(m.others*while.Seconds())
+		k += soon
 	}
 	return k
 }
@@ -282,7 +296,8 @@ func (v verdict) least() time.Duration {
 
 // next says when a call of a cost may go.
 func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float64, trip time.Duration) verdict {
-	left, kept := m.left(now, calls), m.kept(now, share, trip)
+	left := m.left(now, calls)
+	kept := m.kept(now, left, share, trip)
 	if kept+cost > m.limit && m.limit > 0 { // a call that takes all there is goes when all is there
 		kept = max(m.limit-cost, 0)
 	}
@@ -300,6 +315,9 @@ func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float6
 	// Who came late makes up for it as long as that is no more than the burst.
 	interval := m.interval(left-kept, m.free(now, trip))
 	most := time.Duration(max(1, burstShare*m.limit) * float64(interval))
+	if m.others > 0 {
+		most = interval
+	}
 	if ahead := m.pace.Sub(now); interval > 0 && ahead > most {
 		return verdict{wait: ahead - most}
 	}
@@ -345,12 +363,17 @@ func (m *mirror) free(now time.Time, trip time.Duration) time.Duration {
 	return m.first.Sub(now) - min(max(4*trip, w/50), w/4)
 }
 
-// interval is how far apart calls of cost 1 go so that what is left lasts until then.
+// interval is how far apart calls of cost 1 go so that what is left lasts until then. Where others spend of it too, nobody knows who gets the last
+// of it: calls go at no more than half as often again as on average.
 func (m *mirror) interval(left float64, over time.Duration) time.Duration {
-	if over <= 0 {
-		return 0
+	least := time.Duration(0)
+	if m.others > 0 && m.limit > 0 && m.window > 0 {
+		least = time.Duration(float64(m.window) / m.limit / 1.5)
 	}
-	return min(time.Duration(float64(over)/max(left, 1e-3)), over)
+	if over <= 0 {
+		return least
+	}
+	return max(min(time.Duration(float64(over)/max(left, 1e-3)), over), least)
 }
 
 // take books a call that goes now.
@@ -362,9 +385,10 @@ func (m *mirror) take(now time.Time, cost float64, calls []*flight, share float6
 		m.pace = now
 	}
 	over := m.free(now, trip)
-	left := max(m.left(now, calls)-m.kept(now, share, trip), cost)
+	left := m.left(now, calls)
+	left = max(left-m.kept(now, left, share, trip), cost)
 	m.pace = m.pace.Add(time.Duration(float64(m.interval(left, over)) * cost))
-	if end := now.Add(max(over, 0)); m.pace.After(end) {
+	if end := now.Add(max(over, m.interval(left, over))); m.pace.After(end) {
 		m.pace = end
 	}
 }

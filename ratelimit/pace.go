@@ -294,7 +294,7 @@ func (p *pacer) foretold(now time.Time, f *flight, sig Signal) bool {
 		}
 	}
 	return slices.ContainsFunc(p.mirrors, func(m *mirror) bool {
-		return !m.told.Concurrent && p.concerns(m, f.shape) && m.left(now, p.calls) <= max(m.kept(now, p.settings.Share, p.trip), burstShare*m.limit)
+		return !m.told.Concurrent && p.concerns(m, f.shape) && m.left(now, p.calls) <= max(m.kept(now, 0, p.settings.Share, p.trip), burstShare*m.limit)
 	})
 }
 

@@ -17,7 +17,7 @@ type play struct {
 	sort    quota.Sort
 	telling quota.Telling
 	foreign float64 // part of the rate that others take
-	grain   time.Duration
+	gates   int     // that do not know of each other; 0 for one
 	trip    time.Duration
 	warm    time.Duration
 	lasts   time.Duration
@@ -36,10 +36,6 @@ type played struct {
 
 func (p play) run(t *testing.T) (out played) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := NewGate("shop", Settings{}, nil, nil, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		rnd := rand.New(rand.NewPCG(1, 2))
 		var mu sync.Mutex
 		random := func() float64 { mu.Lock(); defer mu.Unlock(); return rnd.Float64() }
@@ -54,17 +50,14 @@ func (p play) run(t *testing.T) (out played) {
 				}
 			})
 		}
-		for range 16 {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					if p.call(ctx, g, s, random) {
-						continue
-					}
-					if st := g.State(time.Now()); !st.Open {
-						rest(ctx, time.Until(st.Pause.Until))
-					}
-				}
-			})
+		for range max(p.gates, 1) {
+			g, err := NewGate("shop", Settings{}, nil, nil, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 16 / max(p.gates, 1) {
+				wg.Go(func() { p.work(ctx, g, s, random) })
+			}
 		}
 		time.Sleep(p.warm)
 		out.warm = s.Counts(time.Now())
@@ -78,6 +71,18 @@ func (p play) run(t *testing.T) (out played) {
 		wg.Wait()
 	})
 	return out
+}
+
+// work calls as often as the gate lets it.
+func (p play) work(ctx context.Context, g *Gate, s *quota.Server, random func() float64) {
+	for ctx.Err() == nil {
+		if p.call(ctx, g, s, random) {
+			continue
+		}
+		if st := g.State(time.Now()); !st.Open {
+			rest(ctx, time.Until(st.Pause.Until))
+		}
+	}
 }
 
 func (p play) call(ctx context.Context, g *Gate, s *quota.Server, random func() float64) bool {
@@ -139,15 +144,50 @@ func TestQuotaIsUsedWholeAndHardlyEverExceeded(t *testing.T) {
 				}
 				t.Run(p.String(), func(t *testing.T) {
 					t.Parallel()
-					o := p.run(t)
-					refused := 1000 * float64(o.steady.Refused) / float64(o.steady.Calls)
-					t.Logf("used %.2f %%, refused %.2f of 1,000; while it began %.1f %%, %d of %d refused; others: %.0f, %d denied", 100*o.steady.Used(), refused,
-						100*o.warm.Used(), o.warm.Refused, o.warm.Calls, o.steady.Others, o.steady.Denied)
-					if o.steady.Used() < b.used || refused > b.refused {
-						t.Errorf("used %.2f %% and refused %.2f of 1,000, want %.0f %% and at most %g", 100*o.steady.Used(), refused, 100*b.used, b.refused)
-					}
+					p.keeps(t, b.used, b.refused)
 				})
 			}
+		}
+	}
+}
+
+// keeps plays, and says what was missed.
+func (p play) keeps(t *testing.T, used, refused float64) {
+	o := p.run(t)
+	no := 1000 * float64(o.steady.Refused) / float64(o.steady.Calls)
+	t.Logf("used %.2f %%, refused %.2f of 1,000; while it began %.1f %%, %d of %d refused; others: %.0f, %d denied", 100*o.steady.Used(), no,
+		100*o.warm.Used(), o.warm.Refused, o.warm.Calls, o.steady.Others, o.steady.Denied)
+	if o.steady.Used() < used || no > refused {
+		t.Errorf("used %.2f %% and refused %.2f of 1,000, want %.0f %% and at most %g", 100*o.steady.Used(), no, 100*used, refused)
+	}
+}
+
+// TestTwoThatDoNotKnowOfEachOtherShareAQuota is what the shards of a client do, and other programs like this one.
+func TestTwoThatDoNotKnowOfEachOtherShareAQuota(t *testing.T) {
+	for _, sort := range []quota.Sort{quota.Bucket, quota.Window} {
+		for _, telling := range []quota.Telling{quota.Headers, quota.RetryAfter} {
+			p := play{sort: sort, telling: telling, gates: 2, trip: 20 * time.Millisecond, warm: 30 * time.Second, lasts: 40 * time.Second, limit: 400, rate: 200}
+			t.Run(p.String(), func(t *testing.T) {
+				t.Parallel()
+				if telling == quota.Headers {
+					p.keeps(t, 0.99, 0)
+				} else {
+					p.keeps(t, 0.9, 4)
+				}
+			})
+		}
+	}
+}
+
+// TestAChangedQuotaIsKeptToAtOnce halves and doubles a quota under way.
+func TestAChangedQuotaIsKeptToAtOnce(t *testing.T) {
+	for _, sort := range []quota.Sort{quota.Bucket, quota.Window, quota.Cost} {
+		for _, change := range []float64{0.5, 2} {
+			p := play{sort: sort, telling: quota.Headers, change: change, trip: 20 * time.Millisecond, warm: 9900 * time.Millisecond, lasts: 10 * time.Second, limit: 400, rate: 200}
+			t.Run(fmt.Sprintf("%s times %g", sort, change), func(t *testing.T) {
+				t.Parallel()
+				p.keeps(t, 0.95, 0)
+			})
 		}
 	}
 }

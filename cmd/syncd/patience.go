@@ -19,10 +19,17 @@ type patient struct {
 	refused atomic.Bool // for quota, since it was last asked
 }
 
-// Observe is shown every answer. After a short pause requests go out one by one, as
+// patientPass is a call that a patient gate has let through.
+type patientPass struct {
+	ratelimit.Pass
+	g *patient
+}
+
+// Answer implements ratelimit.Pass. After a short pause requests go out one by one, as
 // far apart as the pause was long: what is asked again must not be refused again.
-func (g *patient) Observe(ctx context.Context, sig ratelimit.Signal, now time.Time) bool {
-	if !g.Gate.Observe(ctx, sig, now) {
+func (p patientPass) Answer(ctx context.Context, sig ratelimit.Signal, now time.Time) bool {
+	g := p.g
+	if !p.Pass.Answer(ctx, sig, now) {
 		return false
 	}
 	g.refused.Store(true)
@@ -34,14 +41,17 @@ func (g *patient) Observe(ctx context.Context, sig ratelimit.Signal, now time.Ti
 	return true
 }
 
-// Wait takes one token, and returns a *ratelimit.PausedError only for a pause that
-// outlasts ctx.
-func (g *patient) Wait(ctx context.Context) error {
+// Enter waits for leave to make one call, and returns a *ratelimit.PausedError only for
+// a pause that outlasts ctx.
+func (g *patient) Enter(ctx context.Context, a ratelimit.Ask) (ratelimit.Pass, error) {
 	for {
-		err := g.Gate.Wait(ctx)
+		p, err := g.Gate.Enter(ctx, a)
 		var paused *ratelimit.PausedError
-		if !errors.As(err, &paused) || !g.over(ctx) {
-			return err
+		switch {
+		case err == nil:
+			return patientPass{p, g}, nil
+		case !errors.As(err, &paused) || !g.over(ctx):
+			return nil, err
 		}
 	}
 }

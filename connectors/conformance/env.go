@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/gatetest"
 	"syncd/ratelimit"
 )
 
@@ -33,6 +34,10 @@ func (g *gate) Wait(ctx context.Context) error {
 	}
 	g.waits++
 	return ctx.Err()
+}
+
+func (g *gate) Enter(ctx context.Context, _ ratelimit.Ask) (ratelimit.Pass, error) {
+	return gatetest.Enter(ctx, g)
 }
 
 func (*gate) Longest() time.Duration { return 24 * time.Hour }

@@ -14,6 +14,7 @@ import (
 
 	"syncd/connectors"
 	"syncd/internal/field"
+	"syncd/internal/gatetest"
 	"syncd/ratelimit"
 )
 
@@ -31,6 +32,10 @@ func (g *gate) Wait(ctx context.Context) error {
 		return g.shut
 	}
 	return ctx.Err()
+}
+
+func (g *gate) Enter(ctx context.Context, _ ratelimit.Ask) (ratelimit.Pass, error) {
+	return gatetest.Enter(ctx, g)
 }
 
 func (*gate) Longest() time.Duration { return 24 * time.Hour }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/ratelimit"
 )
 
 // Open prepares the client. The folder is looked at when it is first read.
@@ -148,9 +149,11 @@ func (n *noted) first(e entry) bool {
 
 // Check looks for the folder, the files and the fields.
 func (in *instance) Check(ctx context.Context, streams, _ []string) []connectors.Finding {
-	if err := in.env.Gate.Wait(ctx); err != nil {
+	pass, err := in.env.Gate.Enter(ctx, ratelimit.Ask{})
+	if err != nil {
 		return []connectors.Finding{{Problem: "not asked: " + err.Error(), Unreachable: true}}
 	}
+	defer pass.Drop(true)
 	root, err := os.OpenRoot(in.dir)
 	if err != nil {
 		return []connectors.Finding{{Problem: fmt.Sprintf("the folder %s cannot be opened: %v; look at dir and at who may read it", in.dir, plain(err)), Unreachable: true}}

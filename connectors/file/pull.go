@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/ratelimit"
 )
 
 const (
@@ -64,9 +65,11 @@ func (in *instance) Pull(ctx context.Context, req connectors.PullRequest) (conne
 	if !ok {
 		return connectors.Page{}, in.fail(req.Stream, connectors.Errorf(connectors.Invalid, "unknown_stream", "there is no such stream"))
 	}
-	if err := in.env.Gate.Wait(ctx); err != nil {
+	pass, err := in.env.Gate.Enter(ctx, ratelimit.Ask{Shape: req.Stream})
+	if err != nil {
 		return connectors.Page{}, in.fail(req.Stream, gateError(err))
 	}
+	defer pass.Drop(true)
 	observed := in.env.Now()
 	r, err := in.resume(req, st)
 	if err == nil {

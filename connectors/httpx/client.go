@@ -16,11 +16,10 @@ import (
 // Gate says whether the client may be called, and learns from its answers.
 // *ratelimit.Gate is one.
 type Gate interface {
-	// Wait takes one token. It returns a *ratelimit.PausedError at once when the
-	// client is paused, and the context's error when that ends.
-	Wait(ctx context.Context) error
-	// Observe is shown every answer, and reports whether it asked for a pause.
-	Observe(ctx context.Context, sig ratelimit.Signal, now time.Time) bool
+	// Enter waits for leave to make one call. It returns a *ratelimit.PausedError at once
+	// when the client is paused, and the context's error when that ends. The pass is shown
+	// the answer, or dropped when none comes.
+	Enter(ctx context.Context, a ratelimit.Ask) (ratelimit.Pass, error)
 	// Longest bounds what a server may have anyone wait, also where its answer
 	// closes no gate.
 	Longest() time.Duration

@@ -82,6 +82,15 @@ func (c *Client) run(ctx context.Context, x *call) (*Response, error) {
 	}
 }
 
+// ask is what the gate is asked for.
+func (x *call) ask() ratelimit.Ask {
+	a := ratelimit.Ask{Shape: x.Shape, Cost: x.Cost}
+	if x.Write {
+		a.Kind = ratelimit.Writing
+	}
+	return a
+}
+
 func (x *call) accepts(status int) bool {
 	return status >= 200 && status < 300 || status < 400 && status >= 300 && x.Write && mutant.On("redirect-is-success") || slices.Contains(x.Accept, status)
 }
@@ -93,18 +102,23 @@ func (c *Client) exchange(ctx context.Context, x *call) (*Response, uint64, erro
 			return nil, 0, c.noCredentials(ctx, x, err)
 		}
 	}
-	if err := c.gate.Wait(ctx); err != nil {
+	pass, err := c.gate.Enter(ctx, x.ask())
+	if err != nil {
 		return nil, 0, c.notAllowed(x, err)
 	}
+	defer pass.Drop(true) // unless it is ended before
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	started := c.now().UTC()
 	raw, stamp, err := c.roundTrip(ctx, limited, x)
 	if err != nil {
+		if e := (*Error)(nil); errors.As(err, &e) && !e.Sent {
+			pass.Drop(false)
+		}
 		return nil, 0, err
 	}
 	defer func() { _ = raw.Body.Close() }()
-	resp, err := c.receive(ctx, limited, x, raw, started)
+	resp, err := c.receive(ctx, limited, x, raw, started, pass)
 	return resp, stamp, err
 }
 
@@ -172,12 +186,12 @@ func (c *Client) exact() bool {
 }
 
 // receive reads the answer and shows it to the gate.
-func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Response, started time.Time) (*Response, error) {
+func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Response, started time.Time, pass ratelimit.Pass) (*Response, error) {
 	received := c.now().UTC()
 	sig := c.quota.Read(raw.StatusCode, raw.Header, received)
 	early := c.signal == nil && sig.Pauses()
 	if early { // others must not go on while we read a slow body
-		c.gate.Observe(ctx, sig, received)
+		pass.Answer(ctx, sig, received)
 	}
 	resp := &Response{Status: raw.StatusCode, Header: raw.Header, ServerTime: sig.ServerTime, Started: started, Received: received}
 	charset := ""
@@ -204,7 +218,7 @@ func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Respon
 		if c.signal != nil {
 			sig = c.signal(resp, sig)
 		}
-		c.gate.Observe(ctx, sig, received)
+		pass.Answer(ctx, sig, received)
 	}
 	if sig.Throttled {
 		return nil, c.fail(x, &Error{Kind: Throttled, Status: resp.Status, Code: "throttled", Detail: statusText(resp.Status),

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"syncd/internal/field"
+	"syncd/internal/gatetest"
 	"syncd/ratelimit"
 )
 
@@ -53,6 +54,10 @@ func (g *gate) Observe(_ context.Context, sig ratelimit.Signal, _ time.Time) boo
 		hook(sig)
 	}
 	return sig.Pauses()
+}
+
+func (g *gate) Enter(ctx context.Context, _ ratelimit.Ask) (ratelimit.Pass, error) {
+	return gatetest.Enter(ctx, g)
 }
 
 func (g *gate) Longest() time.Duration {

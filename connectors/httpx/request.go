@@ -31,6 +31,12 @@ type Request struct {
 	// Write says that the call may change something at the server. Without it the
 	// call is a read, whatever its method, and may be sent a second time.
 	Write bool
+	// Shape names calls that cost the same and are counted by the server alike, such as the path of a listing or the
+	// name of a query, without anything about a record; "" for one that is like all others.
+	Shape string
+	// Cost is what the call is predicted to take of the client's quota, in the server's unit; 0 for what calls of its
+	// shape took so far, or 1.
+	Cost float64
 	// Accept lists statuses that are no error, besides 2xx.
 	Accept []int
 

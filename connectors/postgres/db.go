@@ -39,9 +39,15 @@ func (d *db) write(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) e
 }
 
 func (d *db) run(ctx context.Context, readOnly bool, f func(ctx context.Context, tx pgx.Tx) error) error {
-	if err := d.env.Gate.Wait(ctx); err != nil {
+	ask := ratelimit.Ask{Kind: ratelimit.Writing}
+	if readOnly {
+		ask.Kind = ratelimit.Reading
+	}
+	pass, err := d.env.Gate.Enter(ctx, ask)
+	if err != nil {
 		return &failure{atGate, err}
 	}
+	defer pass.Drop(true) // unless it is ended before
 	if d.env.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.env.Timeout)
@@ -49,19 +55,19 @@ func (d *db) run(ctx context.Context, readOnly bool, f func(ctx context.Context,
 	}
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return d.failed(ctx, nil, &failure{connecting, err})
+		return d.failed(ctx, pass, nil, &failure{connecting, err})
 	}
 	defer conn.Release()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: d.settings.begin(readOnly, conn.Conn())})
 	if err != nil {
-		return d.failed(ctx, conn, &failure{working, err})
+		return d.failed(ctx, pass, conn, &failure{working, err})
 	}
 	if crash.On && !readOnly {
 		crash.At("rows.begun")
 	}
 	if err := f(ctx, tx); err != nil {
 		d.rollback(ctx, conn, tx)
-		return d.failed(ctx, conn, err)
+		return d.failed(ctx, pass, conn, err)
 	}
 	if ctx.Err() != nil {
 		// Nothing is sent that could not be taken back.
@@ -73,12 +79,12 @@ func (d *db) run(ctx context.Context, readOnly bool, f func(ctx context.Context,
 		crash.At("rows.commit")
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return d.failed(ctx, conn, &failure{committing, err})
+		return d.failed(ctx, pass, conn, &failure{committing, err})
 	}
 	if crash.On && !readOnly {
 		crash.At("rows.committed")
 	}
-	d.env.Gate.Observe(ctx, ratelimit.Signal{Status: 200}, d.env.Now())
+	pass.Answer(ctx, ratelimit.Signal{Status: 200}, d.env.Now())
 	return nil
 }
 
@@ -92,7 +98,7 @@ func (d *db) rollback(ctx context.Context, conn *pgxpool.Conn, tx pgx.Tx) {
 }
 
 // failed draws the consequences of an error for the pool and the gate.
-func (d *db) failed(ctx context.Context, conn *pgxpool.Conn, err error) error {
+func (d *db) failed(ctx context.Context, pass ratelimit.Pass, conn *pgxpool.Conn, err error) error {
 	session, all := lost(err)
 	if session && conn != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
@@ -103,7 +109,7 @@ func (d *db) failed(ctx context.Context, conn *pgxpool.Conn, err error) error {
 		d.pool.Reset()
 	}
 	if o := outcome(err); o.Class == connectors.Throttled {
-		d.env.Gate.Observe(ctx, ratelimit.Signal{Throttled: true, Evidence: o.Code}, d.env.Now())
+		pass.Answer(ctx, ratelimit.Signal{Throttled: true, Evidence: o.Code}, d.env.Now())
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 
 	"syncd/connectors"
 	"syncd/internal/field"
+	"syncd/internal/gatetest"
 	"syncd/internal/pgtest"
 	"syncd/ratelimit"
 )
@@ -43,6 +44,10 @@ func (g *gate) Wait(ctx context.Context) error {
 		return shut
 	}
 	return ctx.Err()
+}
+
+func (g *gate) Enter(ctx context.Context, _ ratelimit.Ask) (ratelimit.Pass, error) {
+	return gatetest.Enter(ctx, g)
 }
 
 func (*gate) Longest() time.Duration { return 24 * time.Hour }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"syncd/connectors"
+	"syncd/internal/gatetest"
 	"syncd/ratelimit"
 )
 
@@ -23,6 +24,10 @@ type openGate struct {
 }
 
 func (g *openGate) Wait(context.Context) error { return nil }
+
+func (g *openGate) Enter(ctx context.Context, _ ratelimit.Ask) (ratelimit.Pass, error) {
+	return gatetest.Enter(ctx, g)
+}
 
 func (*openGate) Longest() time.Duration { return 24 * time.Hour }
 

@@ -82,9 +82,11 @@ func (c *client) isOpen() bool { return c.gate.State(c.n.journal.Now()).Open }
 
 // may asks the gate and then the lease whether a request may be sent.
 func (c *client) may(ctx context.Context, what, key string) (connectors.Outcome, bool) {
-	if err := c.gate.Wait(ctx); err != nil {
+	p, err := c.gate.Enter(ctx, ratelimit.Ask{})
+	if err != nil {
 		return connectors.Fail(connectors.Paused, "paused", "%s", err), false
 	}
+	p.Drop(true)
 	if !c.hold.Valid() {
 		return connectors.Fail(connectors.Paused, "lease", "the lease of the lane is over"), false
 	}
@@ -107,7 +109,7 @@ func (c *client) throttled(ctx context.Context, a *actor, o connectors.Outcome) 
 	c.asked = time.Now().Add(o.RetryAfter)
 	c.busy = true
 	defer func() { c.busy = false }()
-	c.gate.Observe(ctx, ratelimit.Signal{Throttled: true, RetryAfter: o.RetryAfter, HasRetryAfter: o.RetryAfter > 0, Evidence: "refused for quota"}, c.n.journal.Now())
+	c.gate.Refused(ctx, ratelimit.Signal{Throttled: true, RetryAfter: o.RetryAfter, HasRetryAfter: o.RetryAfter > 0, Evidence: "refused for quota"}, c.n.journal.Now())
 }
 
 // heed takes over what others have stored of a daemon's clients, as daemon does, when

@@ -22,6 +22,7 @@ import (
 	"syncd/connectors/tryton"
 	"syncd/connectors/vendure"
 	"syncd/internal/field"
+	"syncd/internal/gatetest"
 	"syncd/ratelimit"
 )
 
@@ -29,7 +30,11 @@ import (
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) Wait(ctx context.Context) error { c.n.Add(1); return ctx.Err() }
-func (*counter) Longest() time.Duration           { return 24 * time.Hour }
+func (g *counter) Enter(ctx context.Context, _ ratelimit.Ask) (ratelimit.Pass, error) {
+	return gatetest.Enter(ctx, g)
+}
+
+func (*counter) Longest() time.Duration { return 24 * time.Hour }
 
 func (c *counter) Observe(context.Context, ratelimit.Signal, time.Time) bool { return false }
 
