@@ -11,8 +11,8 @@ import (
 type voiding struct {
 	now, since time.Time
 	f          *Flow
-	// void are the records whose links mean nothing any more.
-	void         map[EntityKey]bool
+	// void are the records whose links mean nothing any more, with when they were first seen.
+	void         map[EntityKey]time.Time
 	patches      []Row
 	history      []Attempt
 	asks         []Request
@@ -30,7 +30,7 @@ func (v *voiding) row(row *Row) {
 	if v.mayBeBack(row) && row.Gone && !row.Unresolved() && row.AppliedGeneration > 0 {
 		row.UnresolvedAt = row.AppliedAt // should it come again, a person has to look before it is created
 	}
-	if v.void[row.EntityKey()] {
+	if v.isVoid(row) {
 		row.AppliedGone = row.AppliedGeneration > 0 // it came after the backup
 	}
 	if v.f.findsAgain() && row.AppliedGone && !(row.State == Done && row.Gone) && !mutant.On("void-is-absent") {
@@ -50,7 +50,7 @@ func (v *voiding) row(row *Row) {
 		v.held++
 		class = connectors.Unknown
 		what += "; only a person can find out whether it is there, and as it should be"
-		row.UnresolvedAt = row.AppliedAt
+		row.UnresolvedAt = later(row.AppliedAt, v.void[row.EntityKey()])
 		if row.State == Done {
 			row.OpenSince = v.now
 		}
@@ -64,6 +64,9 @@ func (v *voiding) row(row *Row) {
 	generation := row.Generation
 	if class == connectors.Unknown {
 		generation = row.AppliedGeneration // what a person is asked about
+		if generation == 0 {
+			generation = row.Generation // it was created, and is not yet as it should be
+		}
 	}
 	v.patches = append(v.patches, *row)
 	v.history = append(v.history, Attempt{RowID: row.RowID, Number: row.Attempt, Generation: generation, At: v.now,
@@ -76,7 +79,7 @@ func (v *voiding) row(row *Row) {
 // backup, or the time that was given is earlier, and its key is over; or one that was
 // removed since then, and has come again.
 func (v *voiding) asksAPerson(row *Row) bool {
-	if row.Unresolved() || row.AppliedGeneration == 0 || row.Gone {
+	if row.Unresolved() || row.AppliedGeneration == 0 && !v.isVoid(row) || row.Gone {
 		return false
 	}
 	switch v.f.Strategy {
@@ -88,10 +91,13 @@ func (v *voiding) asksAPerson(row *Row) bool {
 	return false
 }
 
+// isVoid reports whether the record's link means nothing any more.
+func (v *voiding) isVoid(row *Row) bool { return !v.void[row.EntityKey()].IsZero() }
+
 // mayBeBack reports whether the backup may have a record of which nobody but a person
 // can say so: its id is void, or it was removed.
 func (v *voiding) mayBeBack(row *Row) bool {
-	return v.f.blind() && (v.void[row.EntityKey()] || row.AppliedGone)
+	return v.f.blind() && (v.isVoid(row) || row.AppliedGone)
 }
 
 // blind reports whether nobody but a person can find a record of the flow of whose id

@@ -84,12 +84,17 @@ func (l *learner) refuse(now time.Time, f *flight, first bool) {
 			l.last.laterRefused++
 		}
 		return
-	case !was.at.IsZero() && was.accepted == l.accepted:
-		l.last.at, l.last.open = now, true // it goes on
+	case l.accepted == was.accepted:
+		// It goes on; or nothing was accepted ever, and nothing is known.
+		if !was.at.IsZero() {
+			l.last.at, l.last.open = now, true
+		}
 		return
 	}
+	just := l.latest.within(now, justNow) / justNow.Seconds()
+	all := (l.accepted - l.opened.accepted) / max(now.Sub(l.opened.at), justNow).Seconds()
 	l.last = episode{mark: mark{now, l.accepted}, seq: f.seq, began: now, before: was.mark, opened: l.opened, open: true, expected: l.known > 0 && l.bound > l.calm/2,
-		tried: max(l.latest.within(now, justNow)/justNow.Seconds(), leastRate)}
+		tried: max(just, all, leastRate)}
 	if l.known > 0 {
 		l.last.tried = min(l.last.tried, l.allowed())
 	}

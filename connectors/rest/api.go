@@ -233,3 +233,11 @@ func asRead(o connectors.Outcome) connectors.Outcome {
 }
 
 func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// shape names calls by their method and the template of their path, which the server counts alike.
+func shape(method, tmpl string) string {
+	if method == "" {
+		method = http.MethodGet
+	}
+	return method + " " + tmpl
+}

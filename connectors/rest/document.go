@@ -26,6 +26,7 @@ func (r remover) Remove(ctx context.Context, w connectors.Write) connectors.Outc
 		return connectors.Fail(connectors.Invalid, "no_removal", "the entity describes no removal of the kind %q", w.Removal)
 	}
 	var err error
+	req.Shape = shape(req.Method, tmpl)
 	if req.Path, err = address(tmpl, w); err != nil {
 		return unsendable(err)
 	}
@@ -86,7 +87,7 @@ func (v advancer) isDone(ctx context.Context, step *stepSettings, w connectors.W
 	if err != nil {
 		return fail(unsendable(err))
 	}
-	_, body, err := v.api.read(ctx, &httpx.Request{Path: p})
+	_, body, err := v.api.read(ctx, &httpx.Request{Path: p, Shape: shape("", v.set.Advance.Read)})
 	if err != nil {
 		return fail(goneOr(err, connectors.Missing))
 	}
@@ -108,7 +109,7 @@ func (v advancer) take(ctx context.Context, step *stepSettings, w connectors.Wri
 		o := unsendable(err)
 		return &o
 	}
-	a, o, ok := v.write(ctx, &httpx.Request{Method: step.Method, Path: p, Body: step.Body}, wantStatus)
+	a, o, ok := v.write(ctx, &httpx.Request{Method: step.Method, Path: p, Body: step.Body, Shape: shape(step.Method, step.Path)}, wantStatus)
 	if !ok {
 		o = v.throughLink(a, o)
 		return &o

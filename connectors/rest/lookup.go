@@ -29,7 +29,7 @@ func (f finder) find(ctx context.Context, w connectors.Write) ([]connectors.Foun
 	if err != nil {
 		return nil, connectors.Errorf(connectors.Invalid, "request", "%v", err)
 	}
-	_, body, err := f.api.read(ctx, &httpx.Request{Path: p, Query: values.query(set.Query)})
+	_, body, err := f.api.read(ctx, &httpx.Request{Path: p, Query: values.query(set.Query), Shape: shape("", set.Path)})
 	if err != nil {
 		if uses(set.Path, "key") && notThere(err) {
 			return nil, nil

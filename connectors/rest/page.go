@@ -66,10 +66,10 @@ func asShape(err error) error {
 // request builds the request of the page.
 func (st *stream) request(pos *position) (*httpx.Request, error) {
 	set, sc := st.set, pos.Scan
-	req := &httpx.Request{Method: set.List.Method, Path: set.List.Path}
+	req := &httpx.Request{Method: set.List.Method, Path: set.List.Path, Shape: shape(set.List.Method, set.List.Path)}
 	if sc.Token != "" && (st.plan.kind == pageLink || st.plan.kind == pageURL) {
 		// The server's own link, unchanged: some refuse filters beside it.
-		return &httpx.Request{Method: http.MethodGet, URL: sc.Token}, nil
+		return &httpx.Request{Method: http.MethodGet, URL: sc.Token, Shape: req.Shape}, nil
 	}
 	f := st.fill(sc)
 	req.Query = f.query(set.List.Query)

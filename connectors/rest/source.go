@@ -121,7 +121,7 @@ func (s *source) fetch(ctx context.Context, name, id string) (connectors.Event, 
 	if err != nil {
 		return connectors.Event{}, connectors.Errorf(connectors.Invalid, "request", "%v", err)
 	}
-	resp, body, err := s.api.read(ctx, &httpx.Request{Path: path, Query: f.query(set.Query)})
+	resp, body, err := s.api.read(ctx, &httpx.Request{Path: path, Query: f.query(set.Query), Shape: shape("", set.Path)})
 	if err != nil {
 		if notThere(err) {
 			return connectors.Event{SourceID: id, Gone: true}, nil

@@ -253,7 +253,7 @@ func (u upserter) put(ctx context.Context, w connectors.Write) connectors.Outcom
 	if err != nil {
 		return unsendable(err)
 	}
-	a, o, done := u.write(ctx, &httpx.Request{Method: set.Method, Path: p, Body: body}, wanting(set.Answer))
+	a, o, done := u.write(ctx, &httpx.Request{Method: set.Method, Path: p, Body: body, Shape: shape(set.Method, set.Path)}, wanting(set.Answer))
 	if !done {
 		return o
 	}
@@ -286,7 +286,7 @@ func (c creator) Create(ctx context.Context, w connectors.Write) connectors.Outc
 	if err != nil {
 		return unsendable(err)
 	}
-	req := &httpx.Request{Method: set.Method, Path: p, Body: body}
+	req := &httpx.Request{Method: set.Method, Path: p, Body: body, Shape: shape(set.Method, set.Path)}
 	if w.IdempotencyKey != "" {
 		req.Header = http.Header{}
 		req.Header.Set(set.Idempotency.Header, set.Idempotency.value(w.IdempotencyKey))
@@ -316,7 +316,7 @@ func (u updater) Update(ctx context.Context, w connectors.Write) connectors.Outc
 	if err != nil {
 		return unsendable(err)
 	}
-	req := &httpx.Request{Method: set.Method, Path: p, Body: body}
+	req := &httpx.Request{Method: set.Method, Path: p, Body: body, Shape: shape(set.Method, set.Path)}
 	if set.IfMatch {
 		tag, o, ok := u.etag(ctx, w, orElse(set.Read, set.Path))
 		if !ok {
@@ -355,7 +355,7 @@ func (u updater) etag(ctx context.Context, w connectors.Write, tmpl string) (tag
 	if err != nil {
 		return "", unsendable(err), false
 	}
-	resp, _, _, err := u.api.readMany(ctx, &httpx.Request{Path: p})
+	resp, _, _, err := u.api.readMany(ctx, &httpx.Request{Path: p, Shape: shape("", tmpl)})
 	if err != nil {
 		return "", goneOr(err, connectors.Missing), false
 	}

@@ -111,7 +111,7 @@ func (r *rpc) send(ctx context.Context, c call) error {
 	if err != nil {
 		return fault(c.op, connectors.Fail(connectors.Invalid, "record", "the record cannot be sent: %s", err))
 	}
-	resp, err := r.http.JSON(ctx, &httpx.Request{Method: http.MethodPost, Body: body, Write: c.write})
+	resp, err := r.http.JSON(ctx, &httpx.Request{Method: http.MethodPost, Body: body, Write: c.write, Shape: c.method})
 	if err != nil {
 		return &connectors.Error{Outcome: status(connectors.FromHTTP(err, c.write)), Op: c.op, Err: err}
 	}

@@ -54,7 +54,7 @@ func (s *source) query(ctx context.Context, op, document string, variables map[s
 		if s.session != nil {
 			stamp = s.session.current()
 		}
-		resp, err := s.http.JSON(ctx, &httpx.Request{Method: http.MethodPost, Body: body, Header: s.header.Clone(), Accept: []int{http.StatusBadRequest}})
+		resp, err := s.http.JSON(ctx, &httpx.Request{Method: http.MethodPost, Body: body, Header: s.header.Clone(), Shape: op, Accept: []int{http.StatusBadRequest}})
 		if err != nil {
 			return reply{}, connectors.HTTPError(op, err)
 		}
