@@ -239,6 +239,33 @@ var errandRules = []rule{
 		b.redeliver(since)
 		b.want("FOUND", jobs.Ready, jobs.ReasonNone)
 	}},
+	{"so does one of which no more is known than that it was created since", func(b *bench) {
+		for _, strategy := range []connectors.Strategy{connectors.IdempotencyKey, connectors.AtMostOnce} {
+			b.flow.Strategy = strategy
+			b.pass(time.Hour)
+			since := b.at
+			b.pass(time.Hour)
+			key := "A" + string(strategy)
+			b.admit(b.ev(key, 10, key, "one"))
+			jb := b.one()
+			if err := b.journal.PutLink(context.Background(), jb, `"1"`); err != nil {
+				b.Fatal(err)
+			}
+			b.settle(jb, connectors.Fail(connectors.Paused, "paused", "before it was as it should be"))
+			if n, err := b.journal.CountRedeliver(context.Background(), b.flow, since); err != nil || n.Rows != 1 || n.Held != 1 {
+				b.Errorf("counted %+v, %v", n, err)
+			}
+			b.redeliver(since)
+			row := b.want(key, jobs.Held, jobs.ReasonNone)
+			is(b, "in doubt since it was created", row.UnresolvedAt.IsZero(), false)
+			is(b, "asked in which state it is there", b.why(key).Older, true)
+			b.taken(key, jobs.Verdict{By: "ann", Why: "looked", Applied: true, Older: true, Link: `"7"`})
+			b.want(key, jobs.Ready, jobs.ReasonNone)
+			is(b, "link", b.link(key), `"7"`)
+			b.pass(time.Hour)
+			b.apply()
+		}
+	}},
 	{"one that is gone when it is redelivered, and comes again, waits for a person too", func(b *bench) {
 		b.keyed()
 		b.flow.OnDelete = "ignore"
