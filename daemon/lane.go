@@ -12,6 +12,7 @@ import (
 	"syncd/breaker"
 	"syncd/connectors"
 	"syncd/jobs"
+	"syncd/ratelimit"
 	"syncd/upsert"
 )
 
@@ -122,6 +123,10 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if len(l.slots) == cap(l.slots) {
 		return l.rest(soft, time.Second)
 	}
+	// What cannot be sent yet stays ready: it is not claimed, so that everybody sees what it waits for.
+	if l.client.gate.Ready(soft, ratelimit.Ask{Kind: ratelimit.Writing}) != nil {
+		return soft.Err() == nil
+	}
 	if !l.thin(soft) {
 		return false
 	}
@@ -132,6 +137,9 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	}
 	free := cap(l.slots) - len(l.slots)
 	limit := min(free*l.batch+l.ahead(), mostClaimed)
+	if n := l.client.gate.Within(lateTime, ratelimit.Ask{Kind: ratelimit.Writing}); n > 0 {
+		limit = min(limit, n*l.batch)
+	}
 	if probing || l.client.breaker.State().State != breaker.Closed {
 		limit = 1 // a probe
 	}

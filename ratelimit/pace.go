@@ -118,6 +118,36 @@ func (p *pacer) next(now time.Time, a Ask) (v verdict, by held) {
 	return v, by
 }
 
+// within is how many calls may go within a time, as far as that is known now; negative for any number.
+func (p *pacer) within(now time.Time, d time.Duration, a Ask) float64 {
+	most := -1.0
+	bound := func(n float64) {
+		if n = max(n, 0); most < 0 || n < most {
+			most = n
+		}
+	}
+	cost := p.cost(a)
+	if p.limiter != nil {
+		bound(p.limiter.TokensAt(now) + p.settings.Rate*d.Seconds())
+	}
+	for _, m := range p.mirrors {
+		if !m.told.Concurrent && p.concerns(m, a.Shape) {
+			left := m.left(now, p.calls)
+			bound((left - m.kept(now, left, p.settings.Share, p.trip) + m.restore*d.Seconds()) / cost)
+		}
+	}
+	if p.learned.known > 0 {
+		bound((p.learned.level + p.learned.allowed()*d.Seconds()) / cost)
+	}
+	if n := p.mostAtOnce(now); n > 0 {
+		bound(float64(n))
+	}
+	if p.ramp > 0 {
+		bound(float64(p.ramp))
+	}
+	return most
+}
+
 // mostAtOnce is how many calls may be under way at one time; 0 for any number.
 func (p *pacer) mostAtOnce(now time.Time) int {
 	most := 0

@@ -39,6 +39,20 @@ func (g *Gate) Ready(ctx context.Context, a Ask) error {
 	return err
 }
 
+// Within is about how many calls may go within a time, at least 1; 0 for any number.
+func (g *Gate) Within(d time.Duration, a Ask) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.pacer.within(time.Now(), d, a)
+	if n < 0 {
+		return 0
+	}
+	return int(min(max(n, 1), mostWithin))
+}
+
+// mostWithin bounds what Within returns.
+const mostWithin = 1 << 20
+
 func (g *Gate) wait(ctx context.Context, w *waiter) (*waiter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
