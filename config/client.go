@@ -21,7 +21,9 @@ type Client struct {
 	Shards int
 	// Timeout bounds one request.
 	Timeout time.Duration
-	// MaxPause bounds how long the server's answers can pause the client.
+	// Share is the part of every quota that is left to others, 0 to 0.95.
+	Share float64
+	// MaxPause is how long the server's answers can pause the client without anybody looking.
 	MaxPause time.Duration
 	Breaker  Breaker
 	// Retry is the default for flows that write to this client.
@@ -69,13 +71,15 @@ func (c *Client) Fields(s *field.Set) {
 		field.Pattern(`[0-9]+(\.[0-9]+)?\s*/\s*[smhd]`, "a rate"), field.Example("10/s"), field.Group("Pace"))
 	s.Int(&c.Burst, "burst", "How many calls may be made at once after a time of rest. Needs rate.",
 		field.Default("1"), field.Range("1", "100000"), field.Group("Pace"), field.Advanced())
+	s.Float(&c.Share, "share", "The part of every quota that the server tells of which is left to other programs, such as 0.2 for a fifth. What they are seen to use is reckoned with in any case.",
+		field.Default("0"), field.Range("0", "0.95"), field.Group("Pace"), field.Advanced())
 	s.Int(&c.Concurrency, "concurrency", "How many calls may be under way at the same time.",
 		field.Default("4"), field.Range("1", "256"), field.Group("Pace"))
 	s.Int(&c.Shards, "shards", "Into how many parts what is written to the client is split, so that as many daemons on one PostgreSQL journal can share the work. Each gets its part of rate, burst and concurrency. "+
 		"Another number takes effect once every daemon is configured so.", field.Default("1"), field.Range("1", "64"), field.Group("Pace"), field.Advanced())
 	s.Duration(&c.Timeout, "timeout", "How long one request may take.",
 		field.Default("30s"), field.Range("100ms", "24h"), field.Group("Pace"))
-	s.Duration(&c.MaxPause, "max_pause", "The longest wait that an answer of the server (Retry-After and its like) can impose, on the client as a whole or on one record. A server that asks for more is called again after this time; the pause says what it asked for.",
+	s.Duration(&c.MaxPause, "max_pause", "The longest wait that the server may ask for (by Retry-After and its like) without anybody looking. A server that asks for more is not called before the time that it named either, but the client counts as suspended, and an error is logged. For one record alone this is the longest wait.",
 		field.Default("24h"), field.Range("1s", "30d"), field.Group("Pace"), field.Advanced())
 	s.Struct(&c.Breaker, "breaker", "When the client counts as down, so that no more calls are made for a while.")
 	s.Struct(&c.Retry, "retry", "How failed jobs are tried again: the default for every flow that writes to this client.")

@@ -48,7 +48,7 @@ func PlanOf(c *config.Config, now time.Time) (*Plan, error) {
 }
 
 func clientPlan(c *config.Client) *ClientPlan {
-	g := ratelimit.Settings{Burst: c.Burst, MaxPause: c.MaxPause}
+	g := ratelimit.Settings{Burst: c.Burst, Share: c.Share, MaxPause: c.MaxPause}
 	if !c.Rate.IsZero() {
 		g.Rate = c.Rate.PerSecond()
 	}

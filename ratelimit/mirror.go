@@ -37,7 +37,7 @@ type sample struct {
 }
 
 const (
-	// burstShare is how much of a quota may be spent at once after a quiet time; the rest is spread over the window.
+	// burstShare is how much of what is left may be spent at once after a quiet time; the rest is spread over the window.
 	burstShare = 0.1
 	// staleAfter is for how long what others spend meanwhile is taken as known.
 	staleAfter = 5 * time.Second
@@ -298,8 +298,9 @@ func (v verdict) least() time.Duration {
 func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float64, trip time.Duration) verdict {
 	left := m.left(now, calls)
 	kept := m.kept(now, left, share, trip)
-	if kept+cost > m.limit && m.limit > 0 { // a call that takes all there is goes when all is there
-		kept = max(m.limit-cost, 0)
+	if kept+cost > m.limit && m.limit > 0 { // a call that takes all there is, or more, goes when all is there
+		cost = min(cost, m.limit)
+		kept = m.limit - cost
 	}
 	lacks := left-kept < cost-1e-9
 	switch {
@@ -314,7 +315,7 @@ func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float6
 	}
 	// Who came late makes up for it as long as that is no more than the burst.
 	interval := m.interval(left-kept, m.free(now, trip))
-	most := time.Duration(max(1, burstShare*m.limit) * float64(interval))
+	most := time.Duration(max(1, burstShare*(left-kept)) * float64(interval))
 	if m.others > 0 {
 		most = interval
 	}

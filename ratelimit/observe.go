@@ -39,7 +39,7 @@ func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Tim
 		g.strikes++
 	}
 	g.strikes = max(g.strikes, 1)
-	d, note := g.length(sig)
+	d, reason, note := g.length(sig, reason)
 	g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
 	g.dispatch()
 	g.mu.Unlock()
@@ -69,27 +69,29 @@ func (g *Gate) Refused(ctx context.Context, sig Signal, now time.Time) {
 	}
 	g.strikes++
 	g.pacer.learned.refuse(time.Now(), &flight{seq: g.pacer.seq}, true)
-	d, note := g.length(sig)
-	g.lengthen(ReasonThrottled, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
+	d, reason, note := g.length(sig, ReasonThrottled)
+	g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
 	g.dispatch()
 	g.mu.Unlock()
 	_ = g.save(ctx) // logged there
 }
 
-// length is how long to pause for a signal, and a note for its evidence when
-// the server asked for more than it gets. The caller holds mu.
-func (g *Gate) length(sig Signal) (d time.Duration, note string) {
-	if sig.HasRetryAfter && sig.RetryAfter > 0 {
-		d = max(hinted(sig.RetryAfter, g.random()), minPause)
-	} else {
-		d = max(grown(g.settings.DefaultPause, g.strikes, g.random()), hinted(minPause, g.random()))
-	}
+// length is how long to pause for a signal, for which reason, and a note for its evidence when the server asked for what it does not get. The caller
+// holds mu.
+func (g *Gate) length(sig Signal, reason string) (d time.Duration, why, note string) {
 	most := g.settings.MaxPause
-	if sig.RetryAfter > most {
-		note = fmt.Sprintf(" (asked for %s, capped at %s)", sig.RetryAfter, most)
-		g.log.Warn("the server asks for a longer pause than max_pause allows", "asked", sig.RetryAfter, "capped_at", most)
+	switch {
+	case !sig.HasRetryAfter || sig.RetryAfter <= 0:
+		return min(max(grown(g.settings.DefaultPause, g.strikes, g.random()), hinted(minPause, g.random())), most), reason, ""
+	case sig.RetryAfter > longestMeant:
+		g.log.Warn("the server asks for a pause that cannot be meant", "asked", sig.RetryAfter, "paused_for", most)
+		return most, reason, fmt.Sprintf(" (%s cannot be meant; paused for %s)", sig.RetryAfter, most)
+	case sig.RetryAfter > most:
+		g.log.Error("the server asks for a longer pause than max_pause: the client is suspended until then; if that cannot be right, end it with: syncd resume "+g.client,
+			"asked", sig.RetryAfter, "max_pause", most)
+		return hinted(sig.RetryAfter, g.random()), ReasonBeyond, fmt.Sprintf(" (more than max_pause, %s)", most)
 	}
-	return min(d, most), note
+	return min(max(hinted(sig.RetryAfter, g.random()), minPause), max(most, sig.RetryAfter)), reason, ""
 }
 
 // lengthen moves the end of the pause to until, if that is later. The caller
@@ -263,7 +265,9 @@ func (g *Gate) Heed(ctx context.Context, p Pause, at time.Time) error {
 }
 
 // capped reports whether MaxPause applies to a pause of this reason.
-func (p Pause) capped() bool { return p.Reason != ReasonOperator && p.Reason != ReasonSuspended }
+func (p Pause) capped() bool {
+	return p.Reason != ReasonOperator && p.Reason != ReasonSuspended && p.Reason != ReasonBeyond
+}
 
 // save gives the present pause to the store, unless that has been done. Saves
 // are made one after another, each of the newest state, so that the store ends

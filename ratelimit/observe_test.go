@@ -158,23 +158,39 @@ func TestRetryAfterIsNeverUndercutAndSpreadALittle(t *testing.T) {
 	})
 }
 
-func TestCapIsReported(t *testing.T) {
+func TestServerThatAsksForMoreThanMaxPauseIsNotCalledEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		g, err := NewGate("shop", Settings{MaxPause: 15 * time.Minute}, nil, nil, nil, slog.New(slog.NewTextHandler(&out, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		observe(g, t.Context(), Signal{HasRetryAfter: true, RetryAfter: 9999999 * time.Second, Status: 503, Evidence: "503 Retry-After: 9999999"}, time.Now())
-		p := wantPaused(t, g, ReasonUnavailable)
-		if want := "503 Retry-After: 9999999 at 2000-01-01T00:00:00Z (asked for 2777h46m39s, capped at 15m0s)"; p.Evidence != want {
+		observe(g, t.Context(), Signal{HasRetryAfter: true, RetryAfter: 9999 * time.Second, Status: 503, Evidence: "503 Retry-After: 9999"}, time.Now())
+		p := wantPaused(t, g, ReasonBeyond)
+		if want := "503 Retry-After: 9999 at 2000-01-01T00:00:00Z (more than max_pause, 15m0s)"; p.Evidence != want {
 			t.Errorf("evidence is %q, want %q", p.Evidence, want)
 		}
-		if d := time.Until(p.Until); d != 15*time.Minute {
+		if d := time.Until(p.Until); d < 9999*time.Second || d > 9999*time.Second+5*time.Second {
 			t.Errorf("paused for %s", d)
 		}
-		if !strings.Contains(out.String(), "longer pause than max_pause allows") {
-			t.Errorf("log says nothing of the cap: %s", out.String())
+		if !strings.Contains(out.String(), "level=ERROR") || !strings.Contains(out.String(), "syncd resume shop") {
+			t.Errorf("the log raises no alarm: %s", out.String())
+		}
+		again := newGate(t, Settings{MaxPause: 15 * time.Minute}, nil)
+		again.Restore(p)
+		if r := wantPaused(t, again, ReasonBeyond); !r.Until.Equal(p.Until) {
+			t.Errorf("after a restart it is paused until %s, want %s", r.Until, p.Until)
+		}
+	})
+}
+
+func TestPauseThatCannotBeMeantIsCapped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Settings{MaxPause: 15 * time.Minute}, nil)
+		observe(g, t.Context(), throttled(maxRetryAfter), time.Now())
+		p := wantPaused(t, g, ReasonThrottled)
+		if d := time.Until(p.Until); d != 15*time.Minute || !strings.Contains(p.Evidence, "cannot be meant; paused for 15m0s") {
+			t.Errorf("paused for %s: %s", d, p.Evidence)
 		}
 	})
 }

@@ -15,6 +15,8 @@ const (
 	// ReasonSuspended waits for something only a person or a probe can mend,
 	// such as refused credentials.
 	ReasonSuspended = "suspended"
+	// ReasonBeyond is a server that asked for a longer wait than MaxPause: it gets it, and somebody is to look.
+	ReasonBeyond = "beyond_max_pause"
 	// ReasonBreaker is an open breaker.
 	ReasonBreaker = "breaker"
 	// ReasonOperator is a person's wish.

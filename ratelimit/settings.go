@@ -24,6 +24,8 @@ const (
 	// minPause keeps a server that asks for "0 seconds" or for a date in the past
 	// from being called in a hot loop.
 	minPause = time.Second
+	// longestMeant is the longest pause that a server can mean.
+	longestMeant = 366 * 24 * time.Hour
 )
 
 // Settings of a client's gate.
@@ -36,7 +38,8 @@ type Settings struct {
 	Burst int
 	// Share is the part of every quota that is left to others who use it, from 0 to 0.95.
 	Share float64
-	// MaxPause bounds what a server may ask for; 0 means 24 h.
+	// MaxPause is what a server may ask for without anybody looking; 0 means 24 h. For more the client is paused for ReasonBeyond. What
+	// cannot be meant, more than a year, counts as MaxPause.
 	MaxPause time.Duration
 	// DefaultPause is the first pause after a refusal for quota without a usable
 	// Retry-After; 0 means 1 s. It doubles with each further one, up to 5 min, and
