@@ -28,8 +28,9 @@ func (g *Gate) Observe(ctx context.Context, sig Signal, now time.Time) (paused b
 	}
 	g.strikes = max(g.strikes, 1)
 	d, note := g.length(sig)
-	g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
+	beneath := g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
 	g.mu.Unlock()
+	g.note(ctx, beneath)
 	_ = g.save(ctx) // logged there
 	return true
 }
@@ -60,12 +61,15 @@ func (g *Gate) length(sig Signal) (d time.Duration, note string) {
 	return min(d, most), note
 }
 
-// lengthen moves the end of the pause to until, if that is later. The caller
-// holds mu.
-func (g *Gate) lengthen(reason, evidence string, now, until time.Time) {
+// lengthen moves the end of the pause to until, if that is later. Where a person's pause
+// lasts longer, it returns what lies beneath that. The caller holds mu.
+func (g *Gate) lengthen(reason, evidence string, now, until time.Time) (beneath Pause) {
 	active := g.pause.Active(now)
 	if active && !until.After(g.pause.Until) {
-		return
+		if g.pause.Reason == ReasonOperator {
+			beneath = Pause{Until: until.UTC(), Reason: reason, Evidence: evidence, Since: now.UTC(), Strikes: g.strikes}
+		}
+		return beneath
 	}
 	since := now.UTC()
 	if active {
@@ -74,9 +78,24 @@ func (g *Gate) lengthen(reason, evidence string, now, until time.Time) {
 	g.set(Pause{Until: until.UTC(), Reason: reason, Evidence: evidence, Since: since, Strikes: g.strikes}, now)
 	if active {
 		g.log.Debug("pause lengthened", "reason", reason, "until", g.pause.Until, "evidence", evidence)
-		return
+		return beneath
 	}
 	g.log.Warn("client paused", "reason", reason, "until", g.pause.Until, "evidence", evidence)
+	return beneath
+}
+
+// note gives the store what lies beneath a person's pause, if it keeps that: the person
+// is told of it when the pause is ended.
+func (g *Gate) note(ctx context.Context, beneath Pause) {
+	s, ok := g.store.(Noter)
+	if !ok || beneath == (Pause{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	if err := s.NotePause(ctx, g.client, beneath); err != nil {
+		g.log.Warn("what the server asked for during a person's pause could not be stored", "reason", beneath.Reason, "until", beneath.Until, "error", err)
+	}
 }
 
 // set puts a pause, or its end, into force. The caller holds mu.
@@ -134,8 +153,9 @@ func (g *Gate) PauseFor(ctx context.Context, reason, evidence string, d time.Dur
 		evidence += fmt.Sprintf(" (asked for %s, capped at %s)", d, most)
 		d = most
 	}
-	g.lengthen(reason, evidence, now, now.Add(d))
+	beneath := g.lengthen(reason, evidence, now, now.Add(d))
 	g.mu.Unlock()
+	g.note(ctx, beneath)
 	return g.save(ctx)
 }
 
@@ -149,21 +169,30 @@ func (g *Gate) Suspend(ctx context.Context, reason, evidence string, d time.Dura
 	if d <= 0 {
 		until = Forever()
 	}
-	g.lengthen(reason, evidence, now, until)
+	beneath := g.lengthen(reason, evidence, now, until)
 	g.mu.Unlock()
+	g.note(ctx, beneath)
 	return g.save(ctx)
 }
 
 // Resume ends any pause, whoever set it, and forgets the strikes; one that is over
 // is taken out of the store, too. by names who wished so, for the log. An error means that the client is open but that the
 // store may still say otherwise.
-func (g *Gate) Resume(ctx context.Context, by string) error {
+func (g *Gate) Resume(ctx context.Context, by string) error { return g.resume(ctx, by, true) }
+
+// Mend ends a pause as Resume does, but not a person's: an answer to a call made before
+// that one proves nothing about what the person paused the client for.
+func (g *Gate) Mend(ctx context.Context, by string) error { return g.resume(ctx, by, false) }
+
+func (g *Gate) resume(ctx context.Context, by string, persons bool) error {
 	g.mu.Lock()
-	if now := g.now(); g.pause.Active(now) {
+	switch now := g.now(); {
+	case g.pause.Active(now) && g.pause.Reason == ReasonOperator && !persons:
+	case g.pause.Active(now):
 		g.log.Info("client resumed", "by", by, "reason", g.pause.Reason, "since", g.pause.Since)
 		g.strikes = 0
 		g.set(Pause{}, now)
-	} else if g.pause != (Pause{}) {
+	case g.pause != (Pause{}):
 		g.set(Pause{}, now)
 	}
 	g.mu.Unlock()
