@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"syncd/connectors"
 	"syncd/internal/mutant"
 	"syncd/ratelimit"
 )
@@ -199,9 +200,14 @@ func (j *Journal) stateOf(client string, p ratelimit.Pause, at time.Time) Client
 
 // ResumeClient ends a client's pause by a person's wish, whatever it is for, with all
 // that lies beneath it, and returns what it ended: Ended is zero when the client is not
-// paused, and nothing is changed then. by is who wishes so. Daemons heed it within
+// paused, and nothing is changed then. by is who wishes so. Jobs of the flows that wait
+// for the time that the server had asked for are due at once. Daemons heed it within
 // about a second. Of refused credentials it stays known that one call has to try them.
-func (j *Journal) ResumeClient(ctx context.Context, client, by string) (out Resumed, err error) {
+func (j *Journal) ResumeClient(ctx context.Context, client, by string, flows map[string]*Flow) (out Resumed, err error) {
+	// Before the pause ends: who is interrupted can say it once more.
+	if err := j.hastenRefused(ctx, client, flows); err != nil {
+		return out, wrap(err, "resume client %s", client)
+	}
 	err = j.engine.Update(ctx, func(tx Tx) error {
 		out = Resumed{}
 		p, err := j.lockPause(ctx, tx, client)
@@ -224,6 +230,34 @@ func (j *Journal) ResumeClient(ctx context.Context, client, by string) (out Resu
 		return tx.PutPause(ctx, j.stateOf(client, open, p.at))
 	})
 	return out, wrap(err, "resume client %s", client)
+}
+
+// hastenRefused makes the jobs of a client due that were refused for what pauses it: each
+// waits as long as the pause was to last, too.
+func (j *Journal) hastenRefused(ctx context.Context, client string, flows map[string]*Flow) error {
+	var s ClientState
+	err := j.engine.View(ctx, func(tx Tx) (err error) {
+		s, err = clientState(ctx, tx, client)
+		return err
+	})
+	if err != nil || !s.PausedUntil.After(j.Now()) {
+		return err
+	}
+	for name, f := range flows {
+		if f.Client != client {
+			continue
+		}
+		_, err := j.hasten(ctx, name, 0, func(r *Row, now time.Time) bool {
+			if r.Unresolved() && r.UnresolvedAt.Add(f.SettleTime).After(now) {
+				return false // it may still be at work in the target
+			}
+			return r.LastClass == connectors.Throttled || r.LastClass == connectors.Paused || r.LastClass == connectors.Auth
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // NotePause keeps what a gate has learned of its client during a person's pause that

@@ -124,16 +124,16 @@ breaker, one call tries whether all is well, at once.`,
 }
 
 // client opens the journal for a command about a client that is configured.
-func (a *app) client(ctx context.Context, name string) (*jobs.Journal, error) {
+func (a *app) client(ctx context.Context, name string) (*config.Config, *jobs.Journal, error) {
 	c, err := a.look()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := isClient(c, name); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	j, _, err := a.journal(ctx, c, acting, quiet())
-	return j, err
+	return c, j, err
 }
 
 // isClient refuses a name that no client has.
@@ -145,7 +145,7 @@ func isClient(c *config.Config, name string) error {
 }
 
 func (a *app) pause(ctx context.Context, client string, w jobs.PauseWish) error {
-	j, err := a.client(ctx, client)
+	_, j, err := a.client(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -178,12 +178,12 @@ func (o *pausedJSON) print(a *app) error {
 }
 
 func (a *app) resume(ctx context.Context, client string) error {
-	j, err := a.client(ctx, client)
+	c, j, err := a.client(ctx, client)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	got, err := j.ResumeClient(ctx, client, userName())
+	got, err := j.ResumeClient(ctx, client, userName(), flows(c))
 	if err != nil {
 		return exit(exitJournal, err)
 	}
