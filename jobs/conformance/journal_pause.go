@@ -138,6 +138,14 @@ var pauseRules = []rule{
 		is(b, "over", b.pauses(time.Hour, "").Over, none)
 		is(b, "over", b.resumes().Over, none)
 	}},
+	{"what a gate learns does not take the place of refused credentials beneath a person's pause", func(b *bench) {
+		refused := b.asks(ratelimit.ReasonSuspended, 5*time.Minute)
+		b.pauses(2*time.Hour, "")
+		if err := b.journal.NotePause(context.Background(), "erp", ratelimit.Pause{Reason: ratelimit.ReasonThrottled, Until: b.at.Add(time.Hour)}); err != nil {
+			b.Fatal(err)
+		}
+		is(b, "over", b.beneath(), refused)
+	}},
 	{"a resume ends what no person has paused, and warns of the server's", func(b *bench) {
 		for _, reason := range []string{ratelimit.ReasonThrottled, ratelimit.ReasonUnavailable, ratelimit.ReasonBreaker} {
 			p := b.asks(reason, 24*time.Hour)
