@@ -178,6 +178,7 @@ func TestAProbeThatIsWantedGoesBeforeTheTime(t *testing.T) {
 			t.Fatalf("state %s", s.State)
 		}
 		b.Restore(true, time.Now().Add(time.Hour), "connection refused")
+		time.Sleep(time.Second)
 		b.Probe()
 		call, err := b.Allow()
 		if err != nil {
