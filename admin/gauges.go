@@ -15,8 +15,9 @@ import (
 type Client struct {
 	Name string
 	// Paused says why calls are stopped; "" when they are not.
-	Paused      string
-	PausedUntil time.Time
+	Paused string
+	// PausedSince and PausedUntil are zero when they are not.
+	PausedSince, PausedUntil time.Time
 	// Breaker is closed, open or half-open.
 	Breaker  string
 	InFlight int
@@ -66,6 +67,7 @@ var (
 	failingDesc    = prometheus.NewDesc("syncd_flow_reading_failing_since_timestamp_seconds", "Since when reading the flow's source fails; 0 while it works.", []string{"flow"}, nil)
 	upDesc         = prometheus.NewDesc("syncd_journal_up", "Whether the journal could be read.", nil, nil)
 	pausedDesc     = prometheus.NewDesc("syncd_client_paused", "Whether the client is paused, by reason.", []string{"client", "reason"}, nil)
+	sinceDesc      = prometheus.NewDesc("syncd_client_paused_since_timestamp_seconds", "Since when the client is paused; 0 when it is not.", []string{"client"}, nil)
 	untilDesc      = prometheus.NewDesc("syncd_client_paused_until_timestamp_seconds", "Until when the client is paused; 0 when it is not.", []string{"client"}, nil)
 	breakerDesc    = prometheus.NewDesc("syncd_client_breaker_state", "1 for the state the client's breaker is in.", []string{"client", "state"}, nil)
 	flightDesc     = prometheus.NewDesc("syncd_client_in_flight_jobs", "Jobs of the client under way.", []string{"client"}, nil)
@@ -76,7 +78,7 @@ func (m *Metrics) Watch(s State) { m.registry.MustRegister(&gauges{state: s}) }
 
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, changeDesc, readDesc, failingDesc, upDesc,
-		pausedDesc, untilDesc, breakerDesc, flightDesc, dueAgeDesc, withheldDesc, fullDesc, suspendedDesc, expiryDesc} {
+		pausedDesc, sinceDesc, untilDesc, breakerDesc, flightDesc, dueAgeDesc, withheldDesc, fullDesc, suspendedDesc, expiryDesc} {
 		ch <- d
 	}
 }
@@ -104,6 +106,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			paused = 1
 		}
 		gauge(pausedDesc, paused, c.Name, c.Paused)
+		gauge(sinceDesc, unix(c.PausedSince), c.Name)
 		gauge(untilDesc, unix(c.PausedUntil), c.Name)
 		for _, s := range []string{"closed", "open", "half-open"} {
 			on := 0.0

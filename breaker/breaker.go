@@ -301,3 +301,15 @@ func (b *Breaker) Restore(open bool, until time.Time, last string) {
 	now := time.Now()
 	b.until = now.Add(min(max(until.Sub(now), 0), b.settings.OpenFor))
 }
+
+// Probe lets the next call of an open breaker through as a probe, as if its time were
+// over. In another state it does nothing.
+func (b *Breaker) Probe() {
+	defer b.tell()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == Open {
+		b.until = time.Now()
+	}
+	b.look()
+}

@@ -169,3 +169,27 @@ func TestReadingsAreNotCalledRecords(t *testing.T) {
 		})
 	}
 }
+
+func TestAProbeThatIsWantedGoesBeforeTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New("erp", Settings{OpenFor: time.Hour}, nil)
+		b.Probe() // nothing is open
+		if s := b.State(); s.State != Closed {
+			t.Fatalf("state %s", s.State)
+		}
+		b.Restore(true, time.Now().Add(time.Hour), "connection refused")
+		time.Sleep(time.Second)
+		b.Probe()
+		call, err := b.Allow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Allow(); err == nil {
+			t.Error("a second call is let through beside the probe")
+		}
+		call.Done(Result{Verdict: Success})
+		if s := b.State(); s.State != Closed {
+			t.Errorf("state %s after a probe that succeeded", s.State)
+		}
+	})
+}

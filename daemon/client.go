@@ -68,6 +68,10 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 			c.breaker.Restore(true, s.PausedUntil, s.Evidence)
 		default:
 			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
+			if c.probation.on, err = d.onceRefused(ctx, s); err != nil {
+				gate.Close()
+				return nil, err
+			}
 		}
 	}
 	err = c.safely("opening the client", func() (err error) {
@@ -81,6 +85,15 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 	}
 	c.source, c.target = c.instance.Source(), c.instance.Target()
 	return c, nil
+}
+
+// onceRefused reports whether credentials were refused before a person paused the client.
+func (d *Daemon) onceRefused(ctx context.Context, s jobs.ClientState) (bool, error) {
+	if s.Reason != ratelimit.ReasonOperator {
+		return false, nil
+	}
+	over, err := d.journal.PausedOver(ctx, s.Client)
+	return over.Reason == ratelimit.ReasonSuspended, err
 }
 
 // keepBreaker stores an opened breaker as the client's pause, so that status and
@@ -112,6 +125,11 @@ func (w watched) SavePause(ctx context.Context, client string, p ratelimit.Pause
 	return w.j.SavePause(ctx, client, p)
 }
 
+// NotePause implements ratelimit.Noter.
+func (w watched) NotePause(ctx context.Context, client string, p ratelimit.Pause) error {
+	return w.j.NotePause(ctx, client, p)
+}
+
 // open waits until the client's gate is open, nobody else tries its credentials,
 // and its breaker may let something through.
 func (c *client) open(ctx context.Context) error {
@@ -133,8 +151,9 @@ func (c *client) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if s := c.breaker.State(); s.State == breaker.Open {
-		if err := wait(ctx, time.Until(s.Until), nil); err != nil {
+	for s := c.breaker.State(); s.State == breaker.Open; s = c.breaker.State() {
+		// A person may have the probe made sooner.
+		if err := wait(ctx, min(time.Until(s.Until), time.Second), nil); err != nil {
 			return err
 		}
 	}
@@ -250,11 +269,18 @@ func (c *client) lastServed() time.Time {
 // only the connector understood.
 func (c *client) throttled(ctx context.Context, o connectors.Outcome) {
 	now := c.now()
-	if !c.gate.State(now).Open {
+	if !c.learns(now) {
 		return
 	}
 	c.gate.Refused(ctx, ratelimit.Signal{Throttled: true, RetryAfter: o.RetryAfter, HasRetryAfter: o.RetryAfter > 0,
 		Evidence: "refused for quota: " + o.Code}, now)
+}
+
+// learns reports whether the gate has something to learn of a refusal: it is open, or
+// closed by a person, who is told of it when that pause is ended.
+func (c *client) learns(now time.Time) bool {
+	st := c.gate.State(now)
+	return st.Open || st.Pause.Reason == ratelimit.ReasonOperator
 }
 
 // ClientStatus is a client's gate and breaker at a moment.

@@ -83,7 +83,7 @@ func (t *try) answer(ctx context.Context, outs ...connectors.Outcome) {
 	t.c.probation.on = false
 	t.c.probation.mu.Unlock()
 	t.c.log.Info("the credentials are good again")
-	_ = t.c.gate.Resume(ctx, "a call that was answered") // the gate logs it
+	_ = t.c.gate.Mend(ctx, "a call that was answered") // the gate logs it
 }
 
 // onProbation reports whether calls are made one at a time.
@@ -105,7 +105,7 @@ func (c *client) suspend(ctx context.Context, code string) {
 	c.probation.mu.Lock()
 	c.probation.on = true
 	c.probation.mu.Unlock()
-	if !c.gate.State(c.now()).Open {
+	if !c.learns(c.now()) {
 		return
 	}
 	code = c.redact(code)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -13,9 +14,11 @@ import (
 	"syncd/ratelimit"
 )
 
-// doorman stands before a client: each call takes a second, and is refused while
-// the credentials are bad.
+// doorman stands before a client: each call takes a second, or as long as takes, and is
+// refused while the credentials are bad.
 type doorman struct {
+	takes time.Duration
+
 	mu    sync.Mutex
 	good  bool
 	calls int
@@ -23,7 +26,7 @@ type doorman struct {
 
 func (d *doorman) admits(ctx context.Context) connectors.Outcome {
 	select {
-	case <-time.After(time.Second):
+	case <-time.After(cmp.Or(d.takes, time.Second)):
 	case <-ctx.Done():
 		return connectors.Fail(connectors.Unknown, "canceled", "cut off")
 	}

@@ -170,6 +170,22 @@ func (t *tenure) heed(ctx context.Context, s jobs.ClientState, me string) {
 	case s.Reason != ratelimit.ReasonBreaker:
 		t.client.gate.Restore(p)
 	}
+	t.wished(p)
+}
+
+// wished does what else follows when a person has paused the client, or ended its pause:
+// then it is to be tried at once, also where its breaker is open.
+func (t *tenure) wished(p ratelimit.Pause) {
+	active := p.Active(t.d.journal.Now())
+	switch {
+	case p.Reason == ratelimit.ReasonOperator && active:
+		t.client.log.Warn("a person has paused the client; nothing is sent, and its jobs keep their attempts", "until", p.Until, "evidence", p.Evidence)
+	case p.Reason == ratelimit.ReasonOperator:
+		t.client.log.Info("a person has ended the pause of the client", "evidence", p.Evidence)
+		t.client.breaker.Probe()
+	case p.Reason == ratelimit.ReasonSuspended && !active:
+		t.client.breaker.Probe()
+	}
 }
 
 // shard is the part of a client that one of its lanes may use.

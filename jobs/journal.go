@@ -167,7 +167,7 @@ func (j *Journal) Links(ctx context.Context, client string, keys []EntityKey) (m
 
 // SavePause stores a client's pause; it makes Journal a ratelimit.Store. A pause that a
 // person has made is shortened by nobody who runs the client: a gate that has not heard
-// of it yet leaves it. What is stored one after the other has different times, by which
+// of it yet leaves it, and its own is kept beneath it. What is stored one after the other has different times, by which
 // others tell it apart.
 func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Pause) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
@@ -175,22 +175,14 @@ func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Paus
 			return err
 		}
 		// Whoever else stores one waits here, and sees this one then.
-		if err := tx.PutMeta(ctx, pausedBy(client), j.owner); err != nil {
-			return err
-		}
-		was, err := clientState(ctx, tx, client)
+		now, err := j.lockPause(ctx, tx, client)
 		if err != nil {
 			return err
 		}
-		at := j.Now()
-		if ahead := was.SeenAt.Sub(at); ahead >= 0 && ahead < time.Second && !mutant.On("pauses-at-once") {
-			at = was.SeenAt.Add(time.Microsecond)
+		if j.joined() && now.was.Owner != j.owner && now.operator() && now.was.PausedUntil.After(p.Until) {
+			return now.note(ctx, tx, client, p)
 		}
-		if j.joined() && was.Owner != j.owner && was.Reason == ratelimit.ReasonOperator && was.PausedUntil.After(j.Now()) && was.PausedUntil.After(p.Until) {
-			return nil
-		}
-		return tx.PutPause(ctx, ClientState{Client: client, PausedUntil: micro(p.Until), Reason: p.Reason,
-			Evidence: p.Evidence, Since: micro(p.Since), Strikes: p.Strikes, Owner: j.owner, SeenAt: at})
+		return tx.PutPause(ctx, j.stateOf(client, p, now.at))
 	})
 	return wrap(err, "store the pause of client %s", client)
 }

@@ -242,7 +242,12 @@ func (s Surroundings) asked(now time.Time, e *Explanation) {
 	switch {
 	case s.Source.PausedUntil.After(now):
 		e.Until = s.Source.PausedUntil
-		e.Text += fmt.Sprintf(" until %s (%s)", stampText(e.Until), s.Source.Reason)
+		if s.Source.pause().OpenEnded() {
+			e.Text += fmt.Sprintf(" until that is resumed (%s)", s.Source.Reason)
+		} else {
+			e.Text += fmt.Sprintf(" until %s (%s)", stampText(e.Until), s.Source.Reason)
+		}
+		s.Source.resumable(e)
 	case s.Asked.DueAt.After(now):
 		e.Until = s.Asked.DueAt
 		e.Text += fmt.Sprintf("; it is asked again at %s", stampText(e.Until))

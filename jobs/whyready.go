@@ -52,6 +52,7 @@ func whyReady(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		// The gate of the target outlasts whatever the row itself waits for.
 		e.Reason, e.Until = string(ClientPaused), s.Target.PausedUntil
 		e.Text += fmt.Sprintf("; client %s is paused (%s: %s)", s.Target.Client, s.Target.Reason, s.Target.Evidence)
+		s.Target.resumable(e)
 	case Redelivered:
 		e.Reason, e.Until = string(Redelivered), time.Time{}
 		e.Text += fmt.Sprintf("; what was written to client %s is being taken back, because the target was restored", row.Client)
@@ -140,5 +141,6 @@ func (s Surroundings) refreshing(row *Row, now time.Time, e *Explanation) {
 	if s.Source.PausedUntil.After(now) {
 		e.Reason, e.Until = string(ClientPaused), s.Source.PausedUntil
 		e.Text += fmt.Sprintf("; the source client %s is paused (%s)", s.Source.Client, s.Source.Reason)
+		s.Source.resumable(e)
 	}
 }

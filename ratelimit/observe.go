@@ -34,17 +34,23 @@ func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Tim
 		g.mu.Unlock()
 		return false
 	}
+	g.strike(ctx, sig, reason, now)
+	return true
+}
+
+// strike pauses the client for what an answer asked for. The caller holds mu, which is released.
+func (g *Gate) strike(ctx context.Context, sig Signal, reason string, now time.Time) {
 	// Answers to calls made before the pause belong to the same strike.
-	if first {
+	if !g.pause.Active(now) {
 		g.strikes++
 	}
 	g.strikes = max(g.strikes, 1)
 	d, reason, note := g.length(sig, reason)
-	g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
+	beneath := g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
 	g.dispatch()
 	g.mu.Unlock()
+	g.note(ctx, beneath)
 	_ = g.save(ctx) // logged there
-	return true
 }
 
 // dropped ends a call without an answer.
@@ -63,17 +69,10 @@ func (g *Gate) dropped(f *flight, sent bool) {
 // connector understands.
 func (g *Gate) Refused(ctx context.Context, sig Signal, now time.Time) {
 	g.mu.Lock()
-	if g.pause.Active(now) {
-		g.mu.Unlock()
-		return
+	if !g.pause.Active(now) {
+		g.pacer.learned.refuse(time.Now(), &flight{seq: g.pacer.seq}, true)
 	}
-	g.strikes++
-	g.pacer.learned.refuse(time.Now(), &flight{seq: g.pacer.seq}, true)
-	d, reason, note := g.length(sig, ReasonThrottled)
-	g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
-	g.dispatch()
-	g.mu.Unlock()
-	_ = g.save(ctx) // logged there
+	g.strike(ctx, sig, ReasonThrottled, now)
 }
 
 // length is how long to pause for a signal, for which reason, and a note for its evidence when the server asked for what it does not get. The caller
@@ -94,12 +93,15 @@ func (g *Gate) length(sig Signal, reason string) (d time.Duration, why, note str
 	return min(max(hinted(sig.RetryAfter, g.random()), minPause), max(most, sig.RetryAfter)), reason, ""
 }
 
-// lengthen moves the end of the pause to until, if that is later. The caller
-// holds mu.
-func (g *Gate) lengthen(reason, evidence string, now, until time.Time) {
+// lengthen moves the end of the pause to until, if that is later. Where a person's pause
+// lasts longer, it returns what lies beneath that. The caller holds mu.
+func (g *Gate) lengthen(reason, evidence string, now, until time.Time) (beneath Pause) {
 	active := g.pause.Active(now)
 	if active && !until.After(g.pause.Until) {
-		return
+		if g.pause.Reason == ReasonOperator {
+			beneath = Pause{Until: until.UTC(), Reason: reason, Evidence: evidence, Since: now.UTC(), Strikes: g.strikes}
+		}
+		return beneath
 	}
 	since := now.UTC()
 	if active {
@@ -108,9 +110,24 @@ func (g *Gate) lengthen(reason, evidence string, now, until time.Time) {
 	g.set(Pause{Until: until.UTC(), Reason: reason, Evidence: evidence, Since: since, Strikes: g.strikes}, now)
 	if active {
 		g.log.Debug("pause lengthened", "reason", reason, "until", g.pause.Until, "evidence", evidence)
-		return
+		return beneath
 	}
 	g.log.Warn("client paused", "reason", reason, "until", g.pause.Until, "evidence", evidence)
+	return beneath
+}
+
+// note gives the store what lies beneath a person's pause, if it keeps that: the person
+// is told of it when the pause is ended.
+func (g *Gate) note(ctx context.Context, beneath Pause) {
+	s, ok := g.store.(Noter)
+	if !ok || beneath == (Pause{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	if err := s.NotePause(ctx, g.client, beneath); err != nil {
+		g.log.Warn("what the server asked for during a person's pause could not be stored", "reason", beneath.Reason, "until", beneath.Until, "error", err)
+	}
 }
 
 // set puts a pause, or its end, into force. The caller holds mu.
@@ -170,8 +187,9 @@ func (g *Gate) PauseFor(ctx context.Context, reason, evidence string, d time.Dur
 		evidence += fmt.Sprintf(" (asked for %s, capped at %s)", d, most)
 		d = most
 	}
-	g.lengthen(reason, evidence, now, now.Add(d))
+	beneath := g.lengthen(reason, evidence, now, now.Add(d))
 	g.mu.Unlock()
+	g.note(ctx, beneath)
 	return g.save(ctx)
 }
 
@@ -185,21 +203,30 @@ func (g *Gate) Suspend(ctx context.Context, reason, evidence string, d time.Dura
 	if d <= 0 {
 		until = Forever()
 	}
-	g.lengthen(reason, evidence, now, until)
+	beneath := g.lengthen(reason, evidence, now, until)
 	g.mu.Unlock()
+	g.note(ctx, beneath)
 	return g.save(ctx)
 }
 
 // Resume ends any pause, whoever set it, and forgets the strikes; one that is over
 // is taken out of the store, too. by names who wished so, for the log. An error means that the client is open but that the
 // store may still say otherwise.
-func (g *Gate) Resume(ctx context.Context, by string) error {
+func (g *Gate) Resume(ctx context.Context, by string) error { return g.resume(ctx, by, true) }
+
+// Mend ends a pause as Resume does, but not a person's: an answer to a call made before
+// that one proves nothing about what the person paused the client for.
+func (g *Gate) Mend(ctx context.Context, by string) error { return g.resume(ctx, by, false) }
+
+func (g *Gate) resume(ctx context.Context, by string, persons bool) error {
 	g.mu.Lock()
-	if now := g.now(); g.pause.Active(now) {
+	switch now := g.now(); {
+	case g.pause.Active(now) && g.pause.Reason == ReasonOperator && !persons:
+	case g.pause.Active(now):
 		g.log.Info("client resumed", "by", by, "reason", g.pause.Reason, "since", g.pause.Since)
 		g.strikes = 0
 		g.set(Pause{}, now)
-	} else if g.pause != (Pause{}) {
+	case g.pause != (Pause{}):
 		g.set(Pause{}, now)
 	}
 	g.mu.Unlock()

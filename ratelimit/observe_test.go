@@ -496,3 +496,43 @@ func TestPauseEndsByTheWallClockAfterItWasSetBack(t *testing.T) {
 		mustWait(t, g)
 	})
 }
+
+// noting is a shelf that also keeps what lies beneath a person's pause.
+type noting struct {
+	shelf
+	beneath []Pause
+}
+
+func (s *noting) NotePause(_ context.Context, _ string, p Pause) error {
+	s.beneath = append(s.beneath, p)
+	return nil
+}
+
+func TestAPersonsPauseIsNotEndedByAnAnswerNorOverwrittenByAShorterPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &noting{}
+		g := newGate(t, Settings{}, store)
+		persons := Pause{Until: time.Now().Add(2 * time.Hour), Reason: ReasonOperator, Since: time.Now()}
+		g.Restore(persons)
+		g.Observe(t.Context(), throttled(time.Hour), time.Now())
+		if err := g.Suspend(t.Context(), ReasonSuspended, "401", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Mend(t.Context(), "an answer"); err != nil {
+			t.Fatal(err)
+		}
+		if s := g.State(time.Now()); s.Pause != persons || len(store.saved) != 0 {
+			t.Errorf("the gate has %+v and stored %+v", s.Pause, store.saved)
+		}
+		if b := store.beneath; len(b) != 2 || b[0].Reason != ReasonThrottled || time.Until(b[0].Until) != time.Hour || b[1].Reason != ReasonSuspended {
+			t.Errorf("kept beneath is %+v", b)
+		}
+		// One that ends later takes its place.
+		g.Observe(t.Context(), throttled(3*time.Hour), time.Now())
+		wantPaused(t, g, ReasonThrottled)
+		if err := g.Mend(t.Context(), "an answer"); err != nil {
+			t.Fatal(err)
+		}
+		mustWait(t, g)
+	})
+}

@@ -71,3 +71,11 @@ type Store interface {
 	// that is durable. A pause whose Until is zero means: not paused.
 	SavePause(ctx context.Context, client string, p Pause) error
 }
+
+// Noter is a Store that keeps, beneath a person's pause, what the client's gate learned
+// during it.
+type Noter interface {
+	// NotePause keeps p, which ends no later than the person's pause that is stored,
+	// and returns when that is durable. Where no such pause is stored it does nothing.
+	NotePause(ctx context.Context, client string, p Pause) error
+}

@@ -32,6 +32,8 @@ func printed() map[string]reflect.Type {
 		"source-reset":  reflect.TypeFor[resetJSON](),
 		"jobs replay":   reflect.TypeFor[bulkJSON](),
 		"expiry resume": reflect.TypeFor[resumedJSON](),
+		"pause":         reflect.TypeFor[pausedJSON](),
+		"resume":        reflect.TypeFor[unpausedJSON](),
 		"version":       reflect.TypeFor[versionJSON](),
 	}
 }

@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"syncd/internal/field"
 	"syncd/jobs"
 )
 
@@ -52,8 +49,8 @@ func (a *app) resumeExpiry(ctx context.Context, client string) error {
 	if err != nil {
 		return err
 	}
-	if c.Clients[client] == nil {
-		return usage("there is no client %q; %s", client, field.DidYouMean(client, slices.Sorted(maps.Keys(c.Clients))))
+	if err := isClient(c, client); err != nil {
+		return err
 	}
 	j, _, err := a.journal(ctx, c, acting, quiet())
 	if err != nil {

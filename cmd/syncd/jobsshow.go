@@ -63,7 +63,7 @@ func (a *app) jobsShow(ctx context.Context, name string, body bool) error {
 		s.AskedAt = at(d.Asked.At)
 		s.asks = d.Asked.Client
 		if gate := d.Surroundings.Source; gate.PausedUntil.After(d.now) {
-			s.asks += " until " + stamp(&gate.PausedUntil) + " (" + gate.Reason + ")"
+			s.asks += " until " + (&pauseStatus{Until: gate.PausedUntil}).until() + " (" + gate.Reason + ")"
 		}
 	}
 	if body && len(d.Row.Body) > 0 {

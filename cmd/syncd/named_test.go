@@ -119,7 +119,7 @@ func TestNoPageNamesACommandOrOptionThatDoesNotExist(t *testing.T) {
 		t.Errorf("found %d calls, and knows of more", found)
 	}
 	for text, bad := range map[string]bool{
-		"`syncd target-reset`": true, "`syncd resume erp`": true, "`syncd check --life`": true, "`status --watch`": true, "`syncd jobs prune`": true,
+		"`syncd target-reset`": true, "`syncd resum erp`": true, "`syncd check --life`": true, "`status --watch`": true, "`syncd jobs prune`": true,
 		"    syncd nothing --at-all\n": true, "see `sudo syncd forget`": true,
 		"`syncd check --live`": false, "`syncd jobs show FLOW/KEY`": false, "`syncd discard FLOW/KEY --reason …`": false, "syncd keeps it": false,
 		"    syncd run --config syncd.yaml   # the daemon\n": false, "`syncd`": false,

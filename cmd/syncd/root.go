@@ -142,7 +142,7 @@ configuration, 4 the journal, 5 something could not be reached.`,
 	}{
 		{"Set up and run:", []*cobra.Command{a.checkCmd(), a.runCmd(), a.demoCmd()}},
 		{"Look:", []*cobra.Command{a.statusCmd(), a.jobsCmd(), a.explainCmd(), a.runsCmd()}},
-		{"Decide:", []*cobra.Command{a.replayCmd(), a.resolveCmd(), a.discardCmd(), a.remapCmd(), a.redeliverCmd(), a.sourceResetCmd(), a.restoredCmd(), a.expiryCmd(), a.eraseCmd(), a.journalCmd()}},
+		{"Decide:", []*cobra.Command{a.replayCmd(), a.resolveCmd(), a.discardCmd(), a.pauseCmd(), a.resumeCmd(), a.remapCmd(), a.redeliverCmd(), a.sourceResetCmd(), a.restoredCmd(), a.expiryCmd(), a.eraseCmd(), a.journalCmd()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.cmds {

@@ -333,7 +333,7 @@ func (s *service) clients() []admin.Client {
 	for _, c := range s.daemon.Clients() {
 		ac := admin.Client{Name: c.Client, Breaker: c.Breaker.State.String(), InFlight: c.InFlight}
 		if !c.Gate.Open {
-			ac.Paused, ac.PausedUntil = c.Gate.Pause.Reason, c.Gate.Pause.Until
+			ac.Paused, ac.PausedSince, ac.PausedUntil = c.Gate.Pause.Reason, c.Gate.Pause.Since, c.Gate.Pause.Until
 		}
 		out = append(out, ac)
 	}

@@ -120,9 +120,9 @@ func (a *app) statusCmd() *cobra.Command {
 		Short: "Show flows, clients and jobs at a glance",
 		Long: `status reads the journal and shows where every flow and client stands. It exits
 with 1 when something needs a person: dead letters, a client that is suspended
-because its credentials are refused, a flow that is suspended because its target
-refuses record after record, expiry that is held, a source that cannot be read or
-is not read because too much is open, colliding
+because its credentials are refused, or that a person has paused, a flow that is
+suspended because its target refuses record after record, expiry that is held, a
+source that cannot be read or is not read because too much is open, colliding
 records, records that wait for each other in a circle, a journal that warns of
 itself, a daemon that does not answer on its listen address, a flow that is not as
 its records were made, jobs of a flow that is not configured, or that the daemon
@@ -400,7 +400,7 @@ func (s *statusJSON) print(w io.Writer) error {
 	for _, c := range s.Clients {
 		gate, until, evidence := "open", "-", "-"
 		if p := c.Paused; p != nil {
-			gate, until, evidence = "paused ("+p.Reason+")", p.Until.Format(time.RFC3339), dash(clean(p.Evidence))
+			gate, until, evidence = "paused ("+p.Reason+")", p.until(), dash(clean(p.Evidence))
 			if !p.Until.After(s.At) {
 				until = "the next call"
 			}
@@ -442,6 +442,10 @@ func (s *statusJSON) print(w io.Writer) error {
 	for _, c := range s.Clients {
 		if text := c.Paused.suspended(s.At); text != "" {
 			fmt.Fprintf(w, "\nsuspended: client %s: %s\n", clean(c.Client), text)
+		}
+		if p := c.Paused; p != nil && p.Reason == ratelimit.ReasonOperator {
+			fmt.Fprintf(w, "\npaused: client %s, since %s, until %s: %s\nnothing is sent to it, and its jobs keep their attempts; to let it be called again: syncd resume %s\n",
+				clean(c.Client), stamp(&p.Since), p.until(), clean(p.Evidence), clean(c.Client))
 		}
 	}
 	for i := range s.Flows {

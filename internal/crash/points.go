@@ -52,7 +52,7 @@ var transactions = []struct {
 	{"pin", []string{"PutPin"}, "what is sent under an idempotency key", AtWork},
 	{"settle", []string{"Settle"}, "what came of writes", AtWork},
 	{"reading", []string{"ReadWell", "ReadFailed"}, "how reading a source goes", InTrouble},
-	{"pause", []string{"SavePause"}, "a client is paused", InTrouble},
+	{"pause", []string{"SavePause", "NotePause"}, "a client is paused", InTrouble},
 	{"reshard", []string{"Reshard"}, "a client's jobs are split among its lanes", AtStart},
 	{"join", []string{"Join"}, "a daemon shows itself to the others", AtStart},
 	{"take", []string{"Take"}, "a daemon takes a lane", AtStart},
@@ -70,6 +70,7 @@ var transactions = []struct {
 	{"stop", []string{"StopRun"}, "an errand ends before its time", ByCommand},
 	{"discard", []string{"Discard", "DiscardStep"}, "jobs are given up", ByCommand},
 	{"erase", []string{"Erase"}, "the content of a record is removed", ByCommand},
+	{"wish", []string{"PauseClient", "ResumeClient"}, "a person pauses a client, or ends its pause", ByCommand},
 	{"restored", []string{"BeginRestore"}, "the epoch begins that follows a restore of the journal", ByCommand},
 }
 

@@ -63,6 +63,8 @@ func (s *session) asks(ctx context.Context, p *crash.Point) ([]string, error) {
 		return refused, nil
 	case "erase":
 		return s.forget(ctx)
+	case "wish":
+		return []string{"pause", "warehouse", "--for", "1s"}, nil
 	case "stop":
 		return s.begun(ctx)
 	}
