@@ -21,9 +21,11 @@ const suspension = 5 * time.Minute
 // journal it is a pause with the reason suspended, also after the pause's end, so
 // that it outlives the process.
 type probation struct {
-	mu   sync.Mutex
-	on   bool
-	over chan struct{} // closed when the call that tries is over; nil while none does
+	mu sync.Mutex
+	on bool
+	// since is when the credentials were refused first; it means something while on.
+	since time.Time
+	over  chan struct{} // closed when the call that tries is over; nil while none does
 }
 
 // try is a call on its way. For a client on probation it is the only one.
@@ -93,6 +95,16 @@ func (c *client) onProbation() bool {
 	return c.probation.on
 }
 
+// refusedSince is since when the client's credentials are refused; zero off probation.
+func (c *client) refusedSince() time.Time {
+	c.probation.mu.Lock()
+	defer c.probation.mu.Unlock()
+	if !c.probation.on {
+		return time.Time{}
+	}
+	return c.probation.since
+}
+
 // tried is closed when the call that tries the credentials is over; nil when none does.
 func (c *client) tried() <-chan struct{} {
 	c.probation.mu.Lock()
@@ -103,7 +115,9 @@ func (c *client) tried() <-chan struct{} {
 // suspend closes the gate after refused credentials; one call tries them again after it.
 func (c *client) suspend(ctx context.Context, code string) {
 	c.probation.mu.Lock()
-	c.probation.on = true
+	if !c.probation.on {
+		c.probation.on, c.probation.since = true, c.now()
+	}
 	c.probation.mu.Unlock()
 	if !c.gate.State(c.now()).Open {
 		return
@@ -119,7 +133,7 @@ func (c *client) suspend(ctx context.Context, code string) {
 // retry has the next call try credentials that were refused before this start or
 // reload: they may have been mended since.
 func (c *client) retry(ctx context.Context, j *jobs.Journal, s jobs.ClientState) {
-	c.probation.on = true
+	c.probation.on, c.probation.since = true, s.Since
 	now := c.now()
 	p := ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes}
 	if p.Active(now) {

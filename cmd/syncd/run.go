@@ -140,7 +140,7 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	s.journal = j
 	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
 	s.retired.Store(&s.config.Retired)
-	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Flows: s.daemon.Flows, Rules: s.daemon.Rules})
+	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Ready: s.ready, Flows: s.daemon.Flows, Rules: s.daemon.Rules})
 	s.expect = func(p *daemon.Plan) {
 		metrics.Expect(slices.Collect(maps.Keys(p.Flows)), slices.Collect(maps.Keys(p.Clients)))
 	}
@@ -331,7 +331,7 @@ func (s *service) mistakes(err error) {
 func (s *service) clients() []admin.Client {
 	var out []admin.Client
 	for _, c := range s.daemon.Clients() {
-		ac := admin.Client{Name: c.Client, Breaker: c.Breaker.State.String(), InFlight: c.InFlight}
+		ac := admin.Client{Name: c.Client, SuspendedSince: c.Suspended, Breaker: c.Breaker.State.String(), InFlight: c.InFlight, Waiting: c.Gate.Waiting}
 		if !c.Gate.Open {
 			ac.Paused, ac.PausedUntil = c.Gate.Pause.Reason, c.Gate.Pause.Until
 		}
