@@ -25,7 +25,9 @@ type probation struct {
 	on bool
 	// since is when the credentials were refused first; it means something while on.
 	since time.Time
-	over  chan struct{} // closed when the call that tries is over; nil while none does
+	// told: the observer knows of it; it means something while on.
+	told bool
+	over chan struct{} // closed when the call that tries is over; nil while none does
 }
 
 // try is a call on its way. For a client on probation it is the only one.
@@ -83,8 +85,10 @@ func (t *try) answer(ctx context.Context, outs ...connectors.Outcome) {
 	}
 	t.c.probation.mu.Lock()
 	t.c.probation.on = false
+	since := t.c.probation.since
 	t.c.probation.mu.Unlock()
 	t.c.log.Info("the credentials are good again")
+	t.c.observer.Freed(t.c.name, since)
 	_ = t.c.gate.Resume(ctx, "a call that was answered") // the gate logs it
 }
 
@@ -116,13 +120,18 @@ func (c *client) tried() <-chan struct{} {
 func (c *client) suspend(ctx context.Context, code string) {
 	c.probation.mu.Lock()
 	if !c.probation.on {
-		c.probation.on, c.probation.since = true, c.now()
+		c.probation.on, c.probation.since, c.probation.told = true, c.now(), false
 	}
+	told, since := c.probation.told, c.probation.since
+	c.probation.told = true
 	c.probation.mu.Unlock()
+	code = c.redact(code)
+	if !told {
+		c.observer.Suspended(c.name, code, since)
+	}
 	if !c.gate.State(c.now()).Open {
 		return
 	}
-	code = c.redact(code)
 	c.log.Error("the credentials are refused; the client is suspended, its jobs keep their attempts; mend the credentials, then reload or restart, which tries them at once",
 		"code", code, "tried_again_in", suspension)
 	if err := c.gate.Suspend(ctx, ratelimit.ReasonSuspended, "credentials refused: "+code, suspension); err != nil {
