@@ -231,6 +231,29 @@ func anchors(page string) (out []string) {
 	return out
 }
 
+func TestDocumentationNamesEveryAlertUnderItsSeverity(t *testing.T) {
+	page, err := os.ReadFile("../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(critical|warning|info)` \\|.*$").FindAllStringSubmatch(string(page), -1) {
+		for _, a := range regexp.MustCompile("`(Syncd[A-Za-z]+)`").FindAllStringSubmatch(m[0], -1) {
+			named[m[1]+" "+a[1]] = true
+		}
+	}
+	for _, r := range rules(t) {
+		at := r.Labels["severity"] + " " + r.Alert
+		if !named[at] {
+			t.Errorf("docs/operating.md does not name %s", at)
+		}
+		delete(named, at)
+	}
+	for at := range named {
+		t.Errorf("docs/operating.md names %s, which is no alert", at)
+	}
+}
+
 func TestEveryAlertIsTested(t *testing.T) {
 	text, err := os.ReadFile("prometheus/syncd.rules.test.yaml")
 	if err != nil {

@@ -261,6 +261,48 @@ func TestNobodyIsToldOfOtherEventsOrWithoutAWay(t *testing.T) {
 	})
 }
 
+func TestWhatHappenedBeforeNotifyWasTakenOutIsNotToldLater(t *testing.T) {
+	inRig(t, minutely, func(r *rig) {
+		r.Tell(dead(1))
+		s := minutely
+		s.Events = Events()
+		r.set(s, nil)
+		r.set(s, []way{r.way})
+		r.pass(time.Hour)
+		if len(r.way.sent) != 0 {
+			t.Errorf("sent %+v", r.way.sent)
+		}
+	})
+}
+
+func TestBurstDoesNotHoldUpTheNextMessage(t *testing.T) {
+	inRig(t, minutely, func(r *rig) {
+		r.Tell(dead(1))
+		r.pass(time.Second)
+		r.Tell(dead(1))
+		r.pass(70 * time.Second)
+		if len(r.way.sent) != 1 {
+			t.Fatalf("%d messages, want 1", len(r.way.sent))
+		}
+		r.Tell(dead(1))
+		r.pass(gatherTime)
+		if len(r.way.sent) != 2 {
+			t.Errorf("%d messages %s after the second happening, want 2", len(r.way.sent), gatherTime)
+		}
+	})
+}
+
+func TestClientThatComesBackFromAnotherDaemonIsToldAnew(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	long := []Client{{Name: "erp", Reason: "throttled", Since: now.Add(-time.Hour), Until: now.Add(time.Hour)}}
+	p := pauses{}
+	for i, clients := range [][]Client{long, nil, long} {
+		if n := len(p.turn(clients, 15*time.Minute, now)); n != (i+1)%2 {
+			t.Errorf("look %d: told of %d", i, n)
+		}
+	}
+}
+
 func TestLongPauseIsToldOnceAndItsEndToo(t *testing.T) {
 	inRig(t, minutely, func(r *rig) {
 		begun := time.Now()
