@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,21 +16,21 @@ import (
 // fakeWay notes what is sent and when, and fails as it is told.
 type fakeWay struct {
 	mu    sync.Mutex
-	tries []time.Time
+	at    []time.Time
 	ids   []string
-	sent  []Message
-	fail  func(ctx context.Context, try int) error
+	msgs  []Message
+	fault func(ctx context.Context, try int) error
 }
 
 func (f *fakeWay) name() string { return "webhook" }
 
 func (f *fakeWay) send(ctx context.Context, id string, body []byte, now time.Time) error {
 	f.mu.Lock()
-	f.tries, f.ids = append(f.tries, now), append(f.ids, id)
-	n := len(f.tries)
+	f.at, f.ids = append(f.at, now), append(f.ids, id)
+	n, fault := len(f.at), f.fault
 	f.mu.Unlock()
-	if f.fail != nil {
-		if err := f.fail(ctx, n); err != nil {
+	if fault != nil {
+		if err := fault(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -38,27 +39,58 @@ func (f *fakeWay) send(ctx context.Context, id string, body []byte, now time.Tim
 		return err
 	}
 	f.mu.Lock()
-	f.sent = append(f.sent, m)
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	f.msgs = append(f.msgs, m)
 	return nil
+}
+
+// fails has every later try go through fault; nil for none.
+func (f *fakeWay) fails(fault func(ctx context.Context, try int) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+// sent are the messages that arrived.
+func (f *fakeWay) sent() []Message {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.msgs)
+}
+
+// tries are the times and the ids of all tries.
+func (f *fakeWay) tries() ([]time.Time, []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.at), slices.Clone(f.ids)
 }
 
 type rig struct {
 	*testing.T
 	*Notifier
-	way     *fakeWay
-	logged  *strings.Builder
+	way *fakeWay
+	end func()
+
+	tell    sync.Mutex
 	results []string
 	clients []Client
-	end     func()
 }
 
 // inRig runs a notifier with a fake way under a fake clock.
 func inRig(t *testing.T, s Settings, do func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, way: &fakeWay{}}
-		r.Notifier = New(Options{Daemon: "host", Version: "1.2.3", Clients: func() []Client { return r.clients },
-			Done: func(way, result string) { r.results = append(r.results, way+" "+result) }})
+		r.Notifier = New(Options{Daemon: "host", Version: "1.2.3",
+			Clients: func() []Client {
+				r.tell.Lock()
+				defer r.tell.Unlock()
+				return r.clients
+			},
+			Done: func(way, result string) {
+				r.tell.Lock()
+				defer r.tell.Unlock()
+				r.results = append(r.results, way+" "+result)
+			}})
 		if s.Events == nil {
 			s.Events = Events()
 		}
@@ -76,6 +108,27 @@ func inRig(t *testing.T, s Settings, do func(r *rig)) {
 		defer r.end()
 		do(r)
 	})
+}
+
+// came is what became of the messages.
+func (r *rig) came() string {
+	r.tell.Lock()
+	defer r.tell.Unlock()
+	return strings.Join(r.results, ", ")
+}
+
+// stand has clients stand so from now on.
+func (r *rig) stand(cs ...Client) {
+	r.tell.Lock()
+	defer r.tell.Unlock()
+	r.clients = cs
+}
+
+// kept counts the kinds of happenings that wait to be told.
+func (r *rig) kept() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.gathered.entries)
 }
 
 func (r *rig) pass(d time.Duration) {
@@ -96,14 +149,15 @@ func TestOneMessageAnIntervalSumsUpWhatHappened(t *testing.T) {
 			r.pass(time.Second)
 		}
 		r.pass(2 * time.Minute)
-		if n := len(r.way.sent); n < 10 || n > 11 {
+		if n := len(r.way.sent()); n < 10 || n > 11 {
 			t.Errorf("%d messages in ten minutes", n)
 		}
+		tries, _ := r.way.tries()
 		sum := 0
-		for i, m := range r.way.sent {
+		for i, m := range r.way.sent() {
 			sum += m.Data.Happened[0].Count
-			if i > 0 && r.way.tries[i].Sub(r.way.tries[i-1]) < time.Minute {
-				t.Errorf("a message %s after the one before", r.way.tries[i].Sub(r.way.tries[i-1]))
+			if i > 0 && tries[i].Sub(tries[i-1]) < time.Minute {
+				t.Errorf("a message %s after the one before", tries[i].Sub(tries[i-1]))
 			}
 		}
 		if sum != 1200 {
@@ -119,34 +173,34 @@ func TestFirstMessageComesSoonAndGathersTheRest(t *testing.T) {
 		r.Tell(dead(1))
 		r.pass(gatherTime - time.Second)
 		r.Tell(dead(3))
-		if len(r.way.sent) != 0 {
+		if len(r.way.sent()) != 0 {
 			t.Fatal("told before the rest could come")
 		}
 		r.pass(time.Second)
-		if len(r.way.sent) != 1 || len(r.way.sent[0].Data.Happened) != 2 {
-			t.Fatalf("sent %+v", r.way.sent)
+		if len(r.way.sent()) != 1 || len(r.way.sent()[0].Data.Happened) != 2 {
+			t.Fatalf("sent %+v", r.way.sent())
 		}
-		if got, want := r.way.sent[0].Data.Summary, "syncd on host: client erp is suspended (http_401); 4 jobs of flow orders dead (http_422)"; got != want {
+		if got, want := r.way.sent()[0].Data.Summary, "syncd on host: client erp is suspended (http_401); 4 jobs of flow orders dead (http_422)"; got != want {
 			t.Errorf("\n got %s\nwant %s", got, want)
 		}
 		r.pass(time.Hour)
-		if len(r.way.sent) != 1 {
-			t.Errorf("%d messages although nothing more happened", len(r.way.sent))
+		if len(r.way.sent()) != 1 {
+			t.Errorf("%d messages although nothing more happened", len(r.way.sent()))
 		}
 		r.Tell(dead(1))
 		r.pass(gatherTime)
-		if len(r.way.sent) != 2 {
-			t.Errorf("%d messages, want the second one as soon as the first", len(r.way.sent))
+		if len(r.way.sent()) != 2 {
+			t.Errorf("%d messages, want the second one as soon as the first", len(r.way.sent()))
 		}
 	})
 }
 
 func TestWayThatHangsHoldsNobodyUpAndFillsNoMemory(t *testing.T) {
 	inRig(t, minutely, func(r *rig) {
-		r.way.fail = func(ctx context.Context, _ int) error {
+		r.way.fails(func(ctx context.Context, _ int) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}
+		})
 		r.Tell(dead(1))
 		r.pass(gatherTime)
 		begun := time.Now()
@@ -156,24 +210,24 @@ func TestWayThatHangsHoldsNobodyUpAndFillsNoMemory(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("telling waited for %s", took)
 		}
-		if n := len(r.gathered.entries); n != mostKinds {
+		if n := r.kept(); n != mostKinds {
 			t.Errorf("%d kinds are kept, want %d", n, mostKinds)
 		}
 		// Four tries of ten seconds, and the waits between them.
 		r.pass(4*tryTime + 42*time.Second - time.Nanosecond)
-		if len(r.results) != 0 {
-			t.Fatalf("given up early: %q", r.results)
+		if r.came() != "" {
+			t.Fatalf("given up early: %q", r.came())
 		}
 		r.pass(time.Nanosecond)
-		if len(r.results) != 1 || r.results[0] != "webhook failed" {
-			t.Fatalf("got %q", r.results)
+		if r.came() != "webhook failed" {
+			t.Fatalf("got %q", r.came())
 		}
-		r.way.fail = nil
+		r.way.fails(nil)
 		r.pass(time.Minute)
-		if len(r.way.sent) != 1 || len(r.way.sent[0].Data.Happened) != mostKinds || r.way.sent[0].Data.LeftOut != 100_000-mostKinds {
-			t.Errorf("the next message has %d kinds, and leaves %d out", len(r.way.sent[0].Data.Happened), r.way.sent[0].Data.LeftOut)
+		if len(r.way.sent()) != 1 || len(r.way.sent()[0].Data.Happened) != mostKinds || r.way.sent()[0].Data.LeftOut != 100_000-mostKinds {
+			t.Errorf("the next message has %d kinds, and leaves %d out", len(r.way.sent()[0].Data.Happened), r.way.sent()[0].Data.LeftOut)
 		}
-		if n := len(r.way.sent[0].Data.Summary); n > mostSummary {
+		if n := len(r.way.sent()[0].Data.Summary); n > mostSummary {
 			t.Errorf("a summary of %d bytes", n)
 		}
 	})
@@ -181,28 +235,29 @@ func TestWayThatHangsHoldsNobodyUpAndFillsNoMemory(t *testing.T) {
 
 func TestMessageIsTriedAgainUnderItsIdAtTheTimeOfTheTry(t *testing.T) {
 	inRig(t, minutely, func(r *rig) {
-		r.way.fail = func(_ context.Context, try int) error {
+		r.way.fails(func(_ context.Context, try int) error {
 			if try < 4 {
 				return errors.New("it answered 500")
 			}
 			return nil
-		}
+		})
 		r.Tell(dead(1))
 		r.pass(time.Minute)
-		if len(r.way.tries) != 4 || len(r.way.sent) != 1 || strings.Join(r.results, ",") != "webhook sent" {
-			t.Fatalf("%d tries, %d sent, %q", len(r.way.tries), len(r.way.sent), r.results)
+		tries, ids := r.way.tries()
+		if len(tries) != 4 || len(r.way.sent()) != 1 || r.came() != "webhook sent" {
+			t.Fatalf("%d tries, %d sent, %q", len(tries), len(r.way.sent()), r.came())
 		}
 		for i := range 3 {
-			if r.way.ids[i] != r.way.ids[3] || r.way.tries[i+1].Sub(r.way.tries[i]) != pausesBetween()[i] {
-				t.Errorf("tries %v with ids %v", r.way.tries, r.way.ids)
+			if ids[i] != ids[3] || tries[i+1].Sub(tries[i]) != pausesBetween()[i] {
+				t.Errorf("tries %v with ids %v", tries, ids)
 			}
 		}
-		if !strings.HasPrefix(r.way.ids[0], "msg_") || strings.Contains(r.way.ids[0], ".") {
-			t.Errorf("the id is %s", r.way.ids[0])
+		if !strings.HasPrefix(ids[0], "msg_") || strings.Contains(ids[0], ".") {
+			t.Errorf("the id is %s", ids[0])
 		}
 		r.Tell(dead(1))
 		r.pass(2 * time.Minute)
-		if r.way.ids[4] == r.way.ids[0] {
+		if _, later := r.way.tries(); later[4] == ids[0] {
 			t.Error("two messages have one id")
 		}
 	})
@@ -210,11 +265,12 @@ func TestMessageIsTriedAgainUnderItsIdAtTheTimeOfTheTry(t *testing.T) {
 
 func TestWhatIsRefusedForItselfIsNotSentAgain(t *testing.T) {
 	inRig(t, minutely, func(r *rig) {
-		r.way.fail = func(context.Context, int) error { return fmt.Errorf("post: %w", permanent{errors.New("404")}) }
+		r.way.fails(func(context.Context, int) error { return fmt.Errorf("post: %w", permanent{errors.New("404")}) })
 		r.Tell(dead(1))
 		r.pass(10 * time.Minute)
-		if len(r.way.tries) != 1 || strings.Join(r.results, ",") != "webhook failed" {
-			t.Errorf("%d tries, %q", len(r.way.tries), r.results)
+		tries, _ := r.way.tries()
+		if len(tries) != 1 || r.came() != "webhook failed" {
+			t.Errorf("%d tries, %q", len(tries), r.came())
 		}
 	})
 }
@@ -225,17 +281,18 @@ func TestWhatIsLeftIsTriedOnceAtTheEnd(t *testing.T) {
 		r.pass(10 * time.Second)
 		r.Tell(dead(7))
 		r.end()
-		if len(r.way.sent) != 2 || r.way.sent[1].Data.Happened[0].Count != 7 {
-			t.Errorf("sent %+v", r.way.sent)
+		if len(r.way.sent()) != 2 || r.way.sent()[1].Data.Happened[0].Count != 7 {
+			t.Errorf("sent %+v", r.way.sent())
 		}
 	})
 	inRig(t, minutely, func(r *rig) {
-		r.way.fail = func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+		r.way.fails(func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
 		r.Tell(dead(1))
 		begun := time.Now()
 		r.end()
-		if took := time.Since(begun); took != lastTime || len(r.way.tries) != 1 {
-			t.Errorf("the end took %s with %d tries", took, len(r.way.tries))
+		tries, _ := r.way.tries()
+		if took := time.Since(begun); took != lastTime || len(tries) != 1 {
+			t.Errorf("the end took %s with %d tries", took, len(tries))
 		}
 	})
 }
@@ -248,15 +305,15 @@ func TestNobodyIsToldOfOtherEventsOrWithoutAWay(t *testing.T) {
 		r.pass(time.Hour)
 		r.Tell(Happening{Event: Held, Flow: "orders", Count: 1})
 		r.pass(time.Hour)
-		if len(r.way.sent) != 1 || r.way.sent[0].Data.Happened[0].Event != Held {
-			t.Errorf("sent %+v", r.way.sent)
+		if len(r.way.sent()) != 1 || r.way.sent()[0].Data.Happened[0].Event != Held {
+			t.Errorf("sent %+v", r.way.sent())
 		}
 		r.Tell(Happening{Event: Held, Flow: "orders", Count: 1})
 		r.Set(Settings{Events: Events()}) // a reload that takes notify out
 		r.Tell(dead(1))
 		r.pass(time.Hour)
-		if len(r.way.sent) != 1 || !r.gathered.empty() {
-			t.Errorf("sent %+v", r.way.sent)
+		if len(r.way.sent()) != 1 || r.kept() != 0 {
+			t.Errorf("sent %+v", r.way.sent())
 		}
 	})
 }
@@ -269,8 +326,8 @@ func TestWhatHappenedBeforeNotifyWasTakenOutIsNotToldLater(t *testing.T) {
 		r.set(s, nil)
 		r.set(s, []way{r.way})
 		r.pass(time.Hour)
-		if len(r.way.sent) != 0 {
-			t.Errorf("sent %+v", r.way.sent)
+		if len(r.way.sent()) != 0 {
+			t.Errorf("sent %+v", r.way.sent())
 		}
 	})
 }
@@ -281,13 +338,13 @@ func TestBurstDoesNotHoldUpTheNextMessage(t *testing.T) {
 		r.pass(time.Second)
 		r.Tell(dead(1))
 		r.pass(70 * time.Second)
-		if len(r.way.sent) != 1 {
-			t.Fatalf("%d messages, want 1", len(r.way.sent))
+		if len(r.way.sent()) != 1 {
+			t.Fatalf("%d messages, want 1", len(r.way.sent()))
 		}
 		r.Tell(dead(1))
 		r.pass(gatherTime)
-		if len(r.way.sent) != 2 {
-			t.Errorf("%d messages %s after the second happening, want 2", len(r.way.sent), gatherTime)
+		if len(r.way.sent()) != 2 {
+			t.Errorf("%d messages %s after the second happening, want 2", len(r.way.sent()), gatherTime)
 		}
 	})
 }
@@ -306,23 +363,23 @@ func TestClientThatComesBackFromAnotherDaemonIsToldAnew(t *testing.T) {
 func TestLongPauseIsToldOnceAndItsEndToo(t *testing.T) {
 	inRig(t, minutely, func(r *rig) {
 		begun := time.Now()
-		r.clients = []Client{{Name: "erp", Reason: "throttled", Since: begun, Until: begun.Add(time.Minute)}, {Name: "shop"}}
+		r.stand(Client{Name: "erp", Reason: "throttled", Since: begun, Until: begun.Add(time.Minute)}, Client{Name: "shop"})
 		r.pass(14 * time.Minute)
-		if len(r.way.sent) != 0 {
-			t.Fatalf("told of a pause of 14 minutes: %+v", r.way.sent)
+		if len(r.way.sent()) != 0 {
+			t.Fatalf("told of a pause of 14 minutes: %+v", r.way.sent())
 		}
 		r.pass(time.Hour) // it was lengthened over and over
-		if len(r.way.sent) != 1 {
-			t.Fatalf("told %d times of one pause", len(r.way.sent))
+		if len(r.way.sent()) != 1 {
+			t.Fatalf("told %d times of one pause", len(r.way.sent()))
 		}
-		e := r.way.sent[0].Data.Happened[0]
+		e := r.way.sent()[0].Data.Happened[0]
 		if e.Event != Paused || e.Over || e.Client != "erp" || e.Code != "throttled" || !e.Since.Equal(begun.Truncate(time.Millisecond)) {
 			t.Errorf("told %+v", e)
 		}
-		r.clients = []Client{{Name: "erp"}}
+		r.stand(Client{Name: "erp"})
 		r.pass(time.Minute)
-		if len(r.way.sent) != 2 || !r.way.sent[1].Data.Happened[0].Over {
-			t.Fatalf("sent %+v", r.way.sent)
+		if len(r.way.sent()) != 2 || !r.way.sent()[1].Data.Happened[0].Over {
+			t.Fatalf("sent %+v", r.way.sent())
 		}
 	})
 }

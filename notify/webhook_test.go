@@ -159,7 +159,7 @@ func TestErrorsDoNotShowTheAddress(t *testing.T) {
 	for name, w := range map[string]*webhook{
 		"a connection that is closed": hook(t, drops),
 		"nobody there":                nobody,
-		"a refusal":                   hook(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "CANARY", 403) }),
+		"a refusal":                   hook(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "CANARY", http.StatusForbidden) }),
 		"no address at all":           newWebhook(Settings{URL: "http://CANARY\x7f"}, ""),
 	} {
 		if err := w.send(context.Background(), "msg_1", nil, time.Now()); err == nil || strings.Contains(err.Error(), "CANARY") {
