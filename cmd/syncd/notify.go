@@ -17,7 +17,7 @@ import (
 // teller hands on to the notifier what the daemon does that people are to be told of.
 type teller struct {
 	daemon.Silent
-	n *notify.Notifier
+	tell func(notify.Happening)
 }
 
 // Settled tells of jobs that need a person, and of flows that are suspended or go on.
@@ -29,23 +29,23 @@ func (t teller) Settled(f *jobs.Flow, s jobs.Settled, o connectors.Outcome, _ ti
 	switch s.State {
 	case jobs.Held:
 		ended.Event = notify.Held
-		t.n.Tell(ended)
+		t.tell(ended)
 	case jobs.Dead:
 		ended.Event = notify.Dead
-		t.n.Tell(ended)
+		t.tell(ended)
 	}
 	switch {
 	case s.Suspended.Is():
-		t.n.Tell(notify.Happening{Event: notify.Suspended, Client: f.Client, Flow: s.Flow, Class: string(connectors.Invalid), Code: s.Suspended.Code, Count: 1, Since: s.Suspended.Since})
+		t.tell(notify.Happening{Event: notify.Suspended, Client: f.Client, Flow: s.Flow, Class: string(connectors.Invalid), Code: s.Suspended.Code, Count: 1, Since: s.Suspended.Since})
 	case s.Freed.Is():
-		t.n.Tell(notify.Happening{Event: notify.Suspended, Over: true, Client: f.Client, Flow: s.Flow, Count: 1, Since: s.Freed.Since})
+		t.tell(notify.Happening{Event: notify.Suspended, Over: true, Client: f.Client, Flow: s.Flow, Count: 1, Since: s.Freed.Since})
 	}
 }
 
 // Admitted tells of events that cannot be mapped.
 func (t teller) Admitted(f *jobs.Flow, a jobs.Admitted) {
 	if a.Rejected > 0 {
-		t.n.Tell(notify.Happening{Event: notify.Dead, Client: f.Client, Flow: f.Name, Class: string(connectors.Invalid), Code: "mapping", Count: a.Rejected})
+		t.tell(notify.Happening{Event: notify.Dead, Client: f.Client, Flow: f.Name, Class: string(connectors.Invalid), Code: "mapping", Count: a.Rejected})
 	}
 }
 
@@ -56,18 +56,18 @@ func (t teller) Ended(client string, e jobs.Ended) {
 		if as.State == jobs.Held {
 			event = notify.Held
 		}
-		t.n.Tell(notify.Happening{Event: event, Client: client, Flow: as.Flow, Class: string(as.Class), Code: as.Code, Count: n})
+		t.tell(notify.Happening{Event: event, Client: client, Flow: as.Flow, Class: string(as.Class), Code: as.Code, Count: n})
 	}
 }
 
 // Suspended tells of credentials that are refused.
 func (t teller) Suspended(client, code string, since time.Time) {
-	t.n.Tell(notify.Happening{Event: notify.Suspended, Client: client, Class: string(connectors.Auth), Code: code, Count: 1, Since: since})
+	t.tell(notify.Happening{Event: notify.Suspended, Client: client, Class: string(connectors.Auth), Code: code, Count: 1, Since: since})
 }
 
 // Freed tells of credentials that are good again.
 func (t teller) Freed(client string, since time.Time) {
-	t.n.Tell(notify.Happening{Event: notify.Suspended, Over: true, Client: client, Count: 1, Since: since})
+	t.tell(notify.Happening{Event: notify.Suspended, Over: true, Client: client, Count: 1, Since: since})
 }
 
 // newNotifier makes a notifier that looks at the daemon's clients, once there is one.

@@ -13,8 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"syncd/breaker"
+	"syncd/connectors"
 	"syncd/daemon"
+	"syncd/jobs"
 	"syncd/notify"
 	"syncd/ratelimit"
 )
@@ -97,6 +101,43 @@ func TestPeopleAreToldByTheWebhookAndTheCommandUntilAReload(t *testing.T) {
 	}
 	if log := d.log(); strings.Contains(log, "CANARY-path") || strings.Contains(log, secret) {
 		t.Errorf("the log shows the address or the secret:\n%s", log)
+	}
+}
+
+func TestWhatTheDaemonDoesIsToldInItsWords(t *testing.T) {
+	t.Parallel()
+	var got []notify.Happening
+	d := teller{tell: func(h notify.Happening) { got = append(got, h) }}
+	f := &jobs.Flow{Name: "orders", Client: "erp"}
+	row := jobs.RowID{Flow: "orders", Key: "CANARY"}
+	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	refused := connectors.Fail(connectors.Invalid, "http_422", "CANARY")
+	stands := jobs.Standing{Since: at, Code: "http_422", Message: "CANARY"}
+	d.Settled(f, jobs.Settled{RowID: row, State: jobs.Done}, connectors.Outcome{Class: connectors.Applied}, 0)
+	d.Settled(f, jobs.Settled{RowID: row, State: jobs.Dead, Fenced: true}, refused, 0)
+	d.Settled(f, jobs.Settled{RowID: row, State: jobs.Dead}, refused, 0)
+	d.Settled(f, jobs.Settled{RowID: row, State: jobs.Held}, connectors.Fail(connectors.Unknown, "timeout", "CANARY"), 0)
+	d.Settled(f, jobs.Settled{RowID: row, State: jobs.Ready, Suspended: stands}, refused, 0)
+	d.Settled(f, jobs.Settled{RowID: row, State: jobs.Done, Freed: stands}, connectors.Outcome{Class: connectors.Applied}, 0)
+	d.Admitted(f, jobs.Admitted{New: 3})
+	d.Admitted(f, jobs.Admitted{Rejected: 2})
+	d.Ended("erp", jobs.Ended{{Flow: "orders", State: jobs.Held, Class: connectors.Lost, Code: "lost"}: 4})
+	d.Ended("erp", jobs.Ended{{Flow: "orders", State: jobs.Dead, Class: connectors.Expired, Code: "max_age"}: 5})
+	d.Suspended("erp", "http_401", at)
+	d.Freed("erp", at)
+	want := []notify.Happening{
+		{Event: notify.Dead, Client: "erp", Flow: "orders", Class: "invalid", Code: "http_422", Count: 1},
+		{Event: notify.Held, Client: "erp", Flow: "orders", Class: "unknown", Code: "timeout", Count: 1},
+		{Event: notify.Suspended, Client: "erp", Flow: "orders", Class: "invalid", Code: "http_422", Count: 1, Since: at},
+		{Event: notify.Suspended, Over: true, Client: "erp", Flow: "orders", Count: 1, Since: at},
+		{Event: notify.Dead, Client: "erp", Flow: "orders", Class: "invalid", Code: "mapping", Count: 2},
+		{Event: notify.Held, Client: "erp", Flow: "orders", Class: "lost", Code: "lost", Count: 4},
+		{Event: notify.Dead, Client: "erp", Flow: "orders", Class: "expired", Code: "max_age", Count: 5},
+		{Event: notify.Suspended, Client: "erp", Class: "auth", Code: "http_401", Count: 1, Since: at},
+		{Event: notify.Suspended, Over: true, Client: "erp", Count: 1, Since: at},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
 	}
 }
 

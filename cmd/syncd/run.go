@@ -143,7 +143,7 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	s.notifier.Set(s.config.Notify.Settings())
 	metrics.CountLost(s.logs.Lost)
 	s.journal = j
-	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: daemon.Observers{metrics, teller{n: s.notifier}}, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
+	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: daemon.Observers{metrics, teller{tell: s.notifier.Tell}}, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
 	s.retired.Store(&s.config.Retired)
 	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Ready: s.ready, Flows: s.daemon.Flows, Rules: s.daemon.Rules})
 	s.expect = func(p *daemon.Plan) {
