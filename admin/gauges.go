@@ -18,9 +18,41 @@ type Client struct {
 	Paused string
 	// PausedSince and PausedUntil are zero when they are not.
 	PausedSince, PausedUntil time.Time
+	// SuspendedSince is since when the client's credentials are refused, until a call
+	// with them is answered; zero while they are good. It stays while one call tries them.
+	SuspendedSince time.Time
 	// Breaker is closed, open or half-open.
-	Breaker  string
-	InFlight int
+	Breaker string
+	// InFlight counts jobs under way, Waiting calls that wait for their turn at the pace.
+	InFlight, Waiting int
+}
+
+// joined is one entry a client. Of a client that is split, a daemon may run several
+// lanes, and two samples of one name would spoil the whole scrape: what counts is the
+// longest pause, the oldest suspension, the worst breaker, and the sums of what is counted.
+func joined(lanes []Client) []Client {
+	worse := []string{"closed", "half-open", "open"}
+	var out []Client
+	for _, l := range lanes {
+		i := slices.IndexFunc(out, func(c Client) bool { return c.Name == l.Name })
+		if i < 0 {
+			out = append(out, l)
+			continue
+		}
+		c := &out[i]
+		if l.Paused != "" && (c.Paused == "" || l.PausedUntil.After(c.PausedUntil)) {
+			c.Paused, c.PausedSince, c.PausedUntil = l.Paused, l.PausedSince, l.PausedUntil
+		}
+		if !l.SuspendedSince.IsZero() && (c.SuspendedSince.IsZero() || l.SuspendedSince.Before(c.SuspendedSince)) {
+			c.SuspendedSince = l.SuspendedSince
+		}
+		if slices.Index(worse, l.Breaker) > slices.Index(worse, c.Breaker) {
+			c.Breaker = l.Breaker
+		}
+		c.InFlight += l.InFlight
+		c.Waiting += l.Waiting
+	}
+	return out
 }
 
 // State is what gauges are read from at each scrape.
@@ -28,7 +60,10 @@ type State struct {
 	Journal interface {
 		Overview(ctx context.Context) (jobs.Overview, error)
 	}
+	// Clients are those of which this daemon runs a lane, an entry for each lane.
 	Clients func() []Client
+	// Ready says, as /readyz does, why the daemon cannot do its work; nil leaves that out.
+	Ready func(ctx context.Context) error
 	// Flows names the flows that are read; nil for all that the journal knows.
 	Flows func() []string
 	// Rules are the rules of the flows that run; nil leaves out the ages of jobs.
@@ -65,6 +100,9 @@ var (
 	changeDesc     = prometheus.NewDesc("syncd_flow_last_change_timestamp_seconds", "When reading the flow's source last brought something new or changed; 0 for never.", []string{"flow"}, nil)
 	readDesc       = prometheus.NewDesc("syncd_flow_last_read_timestamp_seconds", "When the flow's source was last read well, to a minute; 0 for never.", []string{"flow"}, nil)
 	failingDesc    = prometheus.NewDesc("syncd_flow_reading_failing_since_timestamp_seconds", "Since when reading the flow's source fails; 0 while it works.", []string{"flow"}, nil)
+	readyDesc      = prometheus.NewDesc("syncd_ready", "Whether the daemon can do its work, as /readyz says.", nil, nil)
+	refusedDesc    = prometheus.NewDesc("syncd_client_suspended_since_timestamp_seconds", "Since when the client's credentials are refused, until a call with them is answered; 0 while they are not.", []string{"client"}, nil)
+	waitingDesc    = prometheus.NewDesc("syncd_client_waiting_calls", "Calls of the client that wait for their turn at its pace.", []string{"client"}, nil)
 	upDesc         = prometheus.NewDesc("syncd_journal_up", "Whether the journal could be read.", nil, nil)
 	pausedDesc     = prometheus.NewDesc("syncd_client_paused", "Whether the client is paused, by reason.", []string{"client", "reason"}, nil)
 	sinceDesc      = prometheus.NewDesc("syncd_client_paused_since_timestamp_seconds", "Since when the client is paused; 0 when it is not.", []string{"client"}, nil)
@@ -78,7 +116,8 @@ func (m *Metrics) Watch(s State) { m.registry.MustRegister(&gauges{state: s}) }
 
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, changeDesc, readDesc, failingDesc, upDesc,
-		pausedDesc, sinceDesc, untilDesc, breakerDesc, flightDesc, dueAgeDesc, withheldDesc, fullDesc, suspendedDesc, expiryDesc} {
+		pausedDesc, sinceDesc, untilDesc, breakerDesc, flightDesc, dueAgeDesc, withheldDesc, fullDesc, suspendedDesc, expiryDesc,
+		readyDesc, refusedDesc, waitingDesc} {
 		ch <- d
 	}
 }
@@ -100,7 +139,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	for _, c := range g.state.Clients() {
+	g.ready(gauge)
+	for _, c := range joined(g.state.Clients()) {
 		paused := 0.0
 		if c.Paused != "" {
 			paused = 1
@@ -115,7 +155,9 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			}
 			gauge(breakerDesc, on, c.Name, s)
 		}
+		gauge(refusedDesc, unix(c.SuspendedSince), c.Name)
 		gauge(flightDesc, float64(c.InFlight), c.Name)
+		gauge(waitingDesc, float64(c.Waiting), c.Name)
 	}
 	o, err := g.overview()
 	if err != nil {
@@ -172,6 +214,20 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		gauge(expiryDesc, unix(c.ExpiryHeld.Since), c.Client)
 	}
 	g.ages(o, gauge)
+}
+
+// ready tells whether the daemon can do its work.
+func (g *gauges) ready(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+	if g.state.Ready == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fresh)
+	defer cancel()
+	ready := 0.0
+	if g.state.Ready(ctx) == nil {
+		ready = 1
+	}
+	gauge(readyDesc, ready)
 }
 
 // ages tells what is due from what is withheld, by flow and reason.

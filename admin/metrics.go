@@ -30,6 +30,7 @@ type Metrics struct {
 	fenced       *prometheus.CounterVec
 	pauses       *prometheus.CounterVec
 	breakers     *prometheus.CounterVec
+	notices      *prometheus.CounterVec
 }
 
 // seconds are buckets from a few milliseconds to minutes.
@@ -60,6 +61,12 @@ func NewMetrics(version string) *Metrics {
 	m.fenced = counter("syncd_fenced_outcomes_total", "Outcomes that came after their claim had been taken back.", "flow")
 	m.pauses = counter("syncd_client_pauses_total", "Pauses of clients, by reason.", "client", "reason")
 	m.breakers = counter("syncd_client_breaker_changes_total", "Changes of clients' breakers, by the state they changed to.", "client", "state")
+	m.notices = counter("syncd_notices_total", "Messages of notify, by the way they took and what became of them: sent, or failed after the last try.", "way", "result")
+	for _, way := range []string{"command", "webhook"} {
+		for _, result := range []string{"sent", "failed"} {
+			m.notices.WithLabelValues(way, result)
+		}
+	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "syncd_build_info", Help: "Always 1; the version is a label.",
 		ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
@@ -171,5 +178,19 @@ func (m *Metrics) Paused(client string, p ratelimit.Pause) {
 	}
 }
 
+// Ended, Suspended and Freed are told by gauges, which read where things stand.
+
+// Ended implements the observer.
+func (m *Metrics) Ended(string, jobs.Ended) {}
+
+// Suspended implements the observer.
+func (m *Metrics) Suspended(client, code string, since time.Time) {}
+
+// Freed implements the observer.
+func (m *Metrics) Freed(string, time.Time) {}
+
 // Breaker counts a change of a breaker.
 func (m *Metrics) Breaker(client, state, _ string) { m.breakers.WithLabelValues(client, state).Inc() }
+
+// Noticed counts a message of notify: way is command or webhook, result sent or failed.
+func (m *Metrics) Noticed(way, result string) { m.notices.WithLabelValues(way, result).Inc() }

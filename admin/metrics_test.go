@@ -313,3 +313,53 @@ func TestOnlyLoopbackLooksAtTheHost(t *testing.T) {
 		})
 	}
 }
+
+func TestClientThatIsSplitShowsAsOne(t *testing.T) {
+	m := NewMetrics("1.2.3")
+	m.Watch(State{Journal: &fakeJournal{o: overview()}, Ready: func(context.Context) error { return errors.New("starting") }, Clients: func() []Client {
+		return []Client{
+			{Name: "erp", Paused: "throttled", PausedUntil: at, SuspendedSince: at, Breaker: "half-open", InFlight: 1, Waiting: 2},
+			{Name: "erp", Breaker: "closed", InFlight: 3, Waiting: 4},
+			{Name: "erp", Paused: "unavailable", PausedUntil: at.Add(time.Minute), SuspendedSince: at.Add(-time.Minute), Breaker: "open", InFlight: 5},
+			{Name: "shop", Breaker: "closed"},
+		}
+	}})
+	const want = `
+# HELP syncd_client_breaker_state 1 for the state the client's breaker is in.
+# TYPE syncd_client_breaker_state gauge
+syncd_client_breaker_state{client="erp",state="closed"} 0
+syncd_client_breaker_state{client="erp",state="half-open"} 0
+syncd_client_breaker_state{client="erp",state="open"} 1
+syncd_client_breaker_state{client="shop",state="closed"} 1
+syncd_client_breaker_state{client="shop",state="half-open"} 0
+syncd_client_breaker_state{client="shop",state="open"} 0
+# HELP syncd_client_in_flight_jobs Jobs of the client under way.
+# TYPE syncd_client_in_flight_jobs gauge
+syncd_client_in_flight_jobs{client="erp"} 9
+syncd_client_in_flight_jobs{client="shop"} 0
+# HELP syncd_client_paused Whether the client is paused, by reason.
+# TYPE syncd_client_paused gauge
+syncd_client_paused{client="erp",reason="unavailable"} 1
+syncd_client_paused{client="shop",reason=""} 0
+# HELP syncd_client_paused_until_timestamp_seconds Until when the client is paused; 0 when it is not.
+# TYPE syncd_client_paused_until_timestamp_seconds gauge
+syncd_client_paused_until_timestamp_seconds{client="erp"} 1.79595366e+09
+syncd_client_paused_until_timestamp_seconds{client="shop"} 0
+# HELP syncd_client_suspended_since_timestamp_seconds Since when the client's credentials are refused, until a call with them is answered; 0 while they are not.
+# TYPE syncd_client_suspended_since_timestamp_seconds gauge
+syncd_client_suspended_since_timestamp_seconds{client="erp"} 1.79595354e+09
+syncd_client_suspended_since_timestamp_seconds{client="shop"} 0
+# HELP syncd_client_waiting_calls Calls of the client that wait for their turn at its pace.
+# TYPE syncd_client_waiting_calls gauge
+syncd_client_waiting_calls{client="erp"} 6
+syncd_client_waiting_calls{client="shop"} 0
+# HELP syncd_ready Whether the daemon can do its work, as /readyz says.
+# TYPE syncd_ready gauge
+syncd_ready 0
+`
+	names := []string{"syncd_client_breaker_state", "syncd_client_in_flight_jobs", "syncd_client_paused", "syncd_client_paused_until_timestamp_seconds",
+		"syncd_client_suspended_since_timestamp_seconds", "syncd_client_waiting_calls", "syncd_ready"}
+	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+}

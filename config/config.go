@@ -28,6 +28,8 @@ type Config struct {
 	Retired []string
 	// Retention says how long what is not needed for ever is kept.
 	Retention Retention
+	// Notify says how people are told of what needs them.
+	Notify Notify
 
 	connectors []connectors.Connector
 	now        time.Time
@@ -91,6 +93,7 @@ func (c *Config) Fields(s *field.Set) {
 		field.Example("/var/lib/syncd"), field.Advanced())
 	s.Struct(&c.Log, "log", "What is written to standard error.")
 	s.Struct(&c.Retention, "retention", "How long the journal keeps what it does not need for ever. What makes a repeated or late event harmless, links, and marks of writes in doubt stay for good.", field.Advanced())
+	s.Struct(&c.Notify, "notify", "How people are told of what needs them, where Prometheus does not: by a command, a webhook, or both. [Being told](operating.md#being-told) says what they get.")
 	field.MapOf(s, &c.Clients, func() *Client { return &Client{connectors: c.connectors} }, "clients",
 		"The accounts at APIs that syncd talks to, by a name of your choice. A client has its own credentials, pace, pause and breaker.",
 		field.Names(nameRule, nameWhat))

@@ -28,6 +28,7 @@ func TestDefaultsOfAMinimalConfiguration(t *testing.T) {
 		Journal: Journal{SQLite: SQLite{Path: "./syncd.db"}, Postgres: Postgres{Port: 5432, Schema: "syncd", Connections: 8}},
 		Listen:  "127.0.0.1:9464", StateDir: ".", Log: Log{Level: "info", Format: "text"},
 		Retention: Retention{Attempts: 90 * 24 * time.Hour, Bodies: 30 * 24 * time.Hour, Errands: 90 * 24 * time.Hour},
+		Notify:    Notify{Coalesce: time.Minute, LongPause: 15 * time.Minute, Events: []string{"suspended", "paused", "held", "dead"}},
 		Clients: map[string]*Client{
 			"shop": {Name: "shop", Connector: "shop", Burst: 1, Concurrency: 4, Shards: 1, Timeout: 30 * time.Second, MaxPause: 24 * time.Hour, Breaker: breaker, Retry: retry,
 				Settings: &shop{URL: "https://shop.test", Token: field.NewSecret("CANARY-token-1")}},

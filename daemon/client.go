@@ -291,9 +291,12 @@ type ClientStatus struct {
 	Breaker  breaker.Snapshot
 	InFlight int
 	Served   time.Time
+	// Suspended is since when the client's credentials are refused, until a call with
+	// them is answered; zero while they are good. UTC.
+	Suspended time.Time
 }
 
 func (c *client) status(now time.Time) ClientStatus {
 	return ClientStatus{Client: c.name, Gate: c.gate.State(now), Breaker: c.breaker.State(),
-		InFlight: int(c.inFlight.Load()), Served: c.lastServed()}
+		InFlight: int(c.inFlight.Load()), Served: c.lastServed(), Suspended: c.refusedSince()}
 }

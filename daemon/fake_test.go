@@ -154,19 +154,20 @@ type soleEngine interface {
 // world is a daemon between a shop and an ERP, on a fake clock.
 type world struct {
 	*testing.T
-	shop    *shop
-	orders  *faketarget.Entity
-	parties *faketarget.Entity
-	plan    *Plan
-	engine  soleEngine
-	journal *jobs.Journal
-	reload  chan Reload
-	redact  func(string) string
-	slice   int // 0 for the usual
-	logged  strings.Builder
-	daemon  *Daemon
-	stop    context.CancelFunc
-	done    chan error
+	shop     *shop
+	orders   *faketarget.Entity
+	parties  *faketarget.Entity
+	plan     *Plan
+	engine   soleEngine
+	journal  *jobs.Journal
+	reload   chan Reload
+	redact   func(string) string
+	slice    int // 0 for the usual
+	logged   strings.Builder
+	observer Observer
+	daemon   *Daemon
+	stop     context.CancelFunc
+	done     chan error
 }
 
 // inWorld runs a test in a bubble with a fake clock. The daemon is not started yet.
@@ -209,7 +210,7 @@ func (w *world) flow(name, entity, program, key string) *FlowPlan {
 
 // start sets the daemon going, as after a restart of the process.
 func (w *world) start() {
-	w.daemon = New(w.journal, Options{Log: slog.New(slog.NewTextHandler(io.MultiWriter(w.Output(), &w.logged), &slog.HandlerOptions{Level: slog.LevelDebug})), Grace: 20 * time.Second, Redact: w.redact})
+	w.daemon = New(w.journal, Options{Log: slog.New(slog.NewTextHandler(io.MultiWriter(w.Output(), &w.logged), &slog.HandlerOptions{Level: slog.LevelDebug})), Grace: 20 * time.Second, Redact: w.redact, Observer: w.observer})
 	if w.slice > 0 {
 		w.daemon.slice = w.slice
 	}

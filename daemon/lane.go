@@ -157,6 +157,9 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if len(got.Jobs)+got.Refreshed+got.Expired > 0 {
 		l.d.opts.Observer.Claimed(l.client.name, len(got.Jobs), got.Refreshed, got.Expired)
 	}
+	if len(got.Ended) > 0 {
+		l.d.opts.Observer.Ended(l.client.name, got.Ended)
+	}
 	for flow := range got.NoFlow {
 		l.lacking(l.id.Client, flow)
 	}

@@ -23,6 +23,15 @@ type Observer interface {
 	Paused(client string, p ratelimit.Pause)
 	// Breaker: a client's breaker changed to a state.
 	Breaker(client, state, why string)
+	// Ended: jobs of a client became dead or held without an attempt of this daemon:
+	// too old to be sent, or found after a crash.
+	Ended(client string, e jobs.Ended)
+	// Suspended: a client's credentials are refused since then. It is told with the
+	// first refusal, and once more with the first after a start, a reload, or a change
+	// of hands, since the one who was told of it may be gone.
+	Suspended(client, code string, since time.Time)
+	// Freed: credentials that had been refused since then are good again.
+	Freed(client string, since time.Time)
 }
 
 // Silent is an Observer that ignores everything; embed it to watch only some.
@@ -34,6 +43,9 @@ func (Silent) Claimed(string, int, int, int)                                    
 func (Silent) Settled(*jobs.Flow, jobs.Settled, connectors.Outcome, time.Duration) {}
 func (Silent) Paused(string, ratelimit.Pause)                                      {}
 func (Silent) Breaker(client, state, why string)                                   {}
+func (Silent) Ended(string, jobs.Ended)                                            {}
+func (Silent) Suspended(client, code string, since time.Time)                      {}
+func (Silent) Freed(string, time.Time)                                             {}
 
 // Observers is several observers as one.
 type Observers []Observer
@@ -66,5 +78,20 @@ func (os Observers) Paused(client string, p ratelimit.Pause) {
 func (os Observers) Breaker(client, state, why string) {
 	for _, o := range os {
 		o.Breaker(client, state, why)
+	}
+}
+func (os Observers) Ended(client string, e jobs.Ended) {
+	for _, o := range os {
+		o.Ended(client, e)
+	}
+}
+func (os Observers) Suspended(client, code string, since time.Time) {
+	for _, o := range os {
+		o.Suspended(client, code, since)
+	}
+}
+func (os Observers) Freed(client string, since time.Time) {
+	for _, o := range os {
+		o.Freed(client, since)
 	}
 }

@@ -230,8 +230,11 @@ func (d *Daemon) bind(ctx context.Context, plan *Plan) error {
 // recover takes back what earlier owners of a lane left under way.
 func (d *Daemon) recover(ctx context.Context, r *run, h *jobs.Hold) error {
 	lost, err := d.journal.Recover(ctx, h.LaneID, r.plan.targets(h.Client))
-	if err == nil && lost > 0 {
-		d.log.Warn("found writes that an ended daemon left in doubt", "client", h.LaneID.String(), "jobs", lost)
+	if err == nil && lost.Jobs > 0 {
+		d.log.Warn("found writes that an ended daemon left in doubt", "client", h.LaneID.String(), "jobs", lost.Jobs)
+	}
+	if err == nil && len(lost.Ended) > 0 {
+		d.opts.Observer.Ended(h.Client, lost.Ended)
 	}
 	return err
 }

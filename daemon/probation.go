@@ -21,8 +21,12 @@ const suspension = 5 * time.Minute
 // journal it is a pause with the reason suspended, also after the pause's end, so
 // that it outlives the process.
 type probation struct {
-	mu   sync.Mutex
-	on   bool
+	mu sync.Mutex
+	on bool
+	// since is when the credentials were refused first; it means something while on.
+	since time.Time
+	// told: the observer knows of it; it means something while on.
+	told bool
 	over chan struct{} // closed when the call that tries is over; nil while none does
 }
 
@@ -81,8 +85,10 @@ func (t *try) answer(ctx context.Context, outs ...connectors.Outcome) {
 	}
 	t.c.probation.mu.Lock()
 	t.c.probation.on = false
+	since := t.c.probation.since
 	t.c.probation.mu.Unlock()
 	t.c.log.Info("the credentials are good again")
+	t.c.observer.Freed(t.c.name, since)
 	_ = t.c.gate.Mend(ctx, "a call that was answered") // the gate logs it
 }
 
@@ -91,6 +97,16 @@ func (c *client) onProbation() bool {
 	c.probation.mu.Lock()
 	defer c.probation.mu.Unlock()
 	return c.probation.on
+}
+
+// refusedSince is since when the client's credentials are refused; zero off probation.
+func (c *client) refusedSince() time.Time {
+	c.probation.mu.Lock()
+	defer c.probation.mu.Unlock()
+	if !c.probation.on {
+		return time.Time{}
+	}
+	return c.probation.since
 }
 
 // tried is closed when the call that tries the credentials is over; nil when none does.
@@ -103,12 +119,19 @@ func (c *client) tried() <-chan struct{} {
 // suspend closes the gate after refused credentials; one call tries them again after it.
 func (c *client) suspend(ctx context.Context, code string) {
 	c.probation.mu.Lock()
-	c.probation.on = true
+	if !c.probation.on {
+		c.probation.on, c.probation.since, c.probation.told = true, c.now(), false
+	}
+	told, since := c.probation.told, c.probation.since
+	c.probation.told = true
 	c.probation.mu.Unlock()
+	code = c.redact(code)
+	if !told {
+		c.observer.Suspended(c.name, code, since)
+	}
 	if !c.learns(c.now()) {
 		return
 	}
-	code = c.redact(code)
 	c.log.Error("the credentials are refused; the client is suspended, its jobs keep their attempts; mend the credentials, then reload or restart, which tries them at once",
 		"code", code, "tried_again_in", suspension)
 	if err := c.gate.Suspend(ctx, ratelimit.ReasonSuspended, "credentials refused: "+code, suspension); err != nil {
@@ -119,7 +142,7 @@ func (c *client) suspend(ctx context.Context, code string) {
 // retry has the next call try credentials that were refused before this start or
 // reload: they may have been mended since.
 func (c *client) retry(ctx context.Context, j *jobs.Journal, s jobs.ClientState) {
-	c.probation.on = true
+	c.probation.on, c.probation.since = true, s.Since
 	now := c.now()
 	p := ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes}
 	if p.Active(now) {

@@ -189,3 +189,40 @@ func TestLaneIsWideAgainOnceTheCredentialsAreGood(t *testing.T) {
 		}
 	})
 }
+
+func TestSuspensionIsToldFromTheFirstRefusalToTheAnswerThatEndsIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		door := w.guard("erp")
+		w.start()
+		since := func() time.Time {
+			for _, c := range w.daemon.Clients() {
+				if c.Client == "erp" {
+					return c.Suspended
+				}
+			}
+			return time.Time{}
+		}
+		w.pass(20 * time.Second)
+		first := since()
+		if first.IsZero() || w.journal.Now().Sub(first) > 20*time.Second {
+			t.Fatalf("suspended since %s at %s", first, w.journal.Now())
+		}
+		for range 70 {
+			w.pass(10 * time.Second) // two calls try the credentials meanwhile
+			if got := since(); !got.Equal(first) {
+				t.Fatalf("suspended since %s, and now since %s", first, got)
+			}
+		}
+		w.end()
+		w.start()
+		w.pass(20 * time.Second)
+		if since().IsZero() {
+			t.Error("after a restart the client does not count as suspended")
+		}
+		door.mend()
+		w.pass(6 * time.Minute)
+		if got := since(); !got.IsZero() {
+			t.Errorf("suspended since %s although the credentials are good", got)
+		}
+	})
+}

@@ -46,8 +46,33 @@ type Claimed struct {
 	// NoFlow counts, by flow, the jobs that were put off because their flow is not among
 	// the request's.
 	NoFlow map[string]int
+	// Ended counts those of Expired that are dead now; the others were dropped.
+	Ended Ended
 	// Full says that more may be due.
 	Full bool
+}
+
+// Ended counts jobs that became dead or held otherwise than by an outcome that was
+// settled: they were too old, or were found after a crash.
+type Ended map[EndedAs]int
+
+// EndedAs is of which flow a job is, what became of it, and by what.
+type EndedAs struct {
+	Flow  string
+	State State // Dead or Held
+	Class connectors.Class
+	Code  string
+}
+
+// count adds a row if it is one that needs a person.
+func (e *Ended) count(row *Row, o connectors.Outcome) {
+	if row.State != Dead && row.State != Held {
+		return
+	}
+	if *e == nil {
+		*e = Ended{}
+	}
+	(*e)[EndedAs{row.Flow, row.State, o.Class, o.Code}]++
 }
 
 // Claim takes due jobs of a client and records them in one durable claim,
@@ -271,6 +296,7 @@ func (c *claiming) expireOne(row *Row) {
 	o := overMaxAge(f)
 	c.out.Expired++
 	expireRow(row, f, c.now, o.Code, o.Message+" and its source cannot be asked for one record")
+	c.out.Ended.count(row, o)
 	c.history = append(c.history, entry(row.RowID, row.Attempt, row.Generation, c.now, o))
 	c.patches = append(c.patches, *row)
 }
@@ -366,7 +392,7 @@ func (c *claiming) shareDoubt(js []*Job) error {
 // put off for want of one of flows are due again. A journal
 // without leases settles all claims, its own too, which is right only while nothing
 // is under way.
-func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Flow) (int, error) {
+func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Flow) (Recovered, error) {
 	lost, err := j.recoverUnder(ctx, lane, lane, flows)
 	if err == nil {
 		err = j.passOver(ctx, lane, flows)
@@ -377,12 +403,20 @@ func (j *Journal) Recover(ctx context.Context, lane LaneID, flows map[string]*Fl
 	return lost, wrap(err, "recover the claims of client %s", lane)
 }
 
+// Recovered is what was left under way.
+type Recovered struct {
+	// Jobs counts those whose outcome was not known; Ended are those of them that are
+	// not tried again by themselves.
+	Jobs  int
+	Ended Ended
+}
+
 // recoverUnder settles under the lease of one lane the claims that were left behind in
 // another one, which nobody has, or in itself.
-func (j *Journal) recoverUnder(ctx context.Context, mine, lane LaneID, flows map[string]*Flow) (int, error) {
-	lost := 0
+func (j *Journal) recoverUnder(ctx context.Context, mine, lane LaneID, flows map[string]*Flow) (Recovered, error) {
+	var lost Recovered
 	err := j.under(ctx, mine, func(tx Tx, owner string) error {
-		lost = 0
+		lost = Recovered{}
 		cs, err := tx.Claims(ctx, lane.Client)
 		if err != nil {
 			return err
@@ -395,11 +429,9 @@ func (j *Journal) recoverUnder(ctx context.Context, mine, lane LaneID, flows map
 			if mutant.On("lost-is-unsent") {
 				o.Class = connectors.Paused
 			}
-			n, err := j.recoverClaim(ctx, tx, c, flows, o)
-			if err != nil {
+			if err := j.recoverClaim(ctx, tx, c, flows, o, &lost); err != nil {
 				return err
 			}
-			lost += n
 		}
 		return nil
 	})
@@ -411,9 +443,9 @@ func (j *Journal) recoverUnder(ctx context.Context, mine, lane LaneID, flows map
 // be asked for only while nothing of the lane is under way. It comes before
 // the next Claim, which could name the same attempts once more.
 func (j *Journal) RecoverOwn(ctx context.Context, lane LaneID, flows map[string]*Flow, only ...string) (int, error) {
-	n := 0
+	var back Recovered
 	err := j.under(ctx, lane, func(tx Tx, owner string) error {
-		n = 0
+		back = Recovered{}
 		cs, err := tx.Claims(ctx, lane.Client)
 		if err != nil {
 			return err
@@ -422,18 +454,17 @@ func (j *Journal) RecoverOwn(ctx context.Context, lane LaneID, flows map[string]
 			if c.Owner != owner || c.Shard != lane.Shard || len(only) > 0 && !slices.Contains(only, c.ID) {
 				continue
 			}
-			m, err := j.recoverClaim(ctx, tx, c, flows, connectors.Fail(connectors.Paused, "unclaimed", "nothing was sent: the claim was not confirmed"))
-			if err != nil {
+			o := connectors.Fail(connectors.Paused, "unclaimed", "nothing was sent: the claim was not confirmed")
+			if err := j.recoverClaim(ctx, tx, c, flows, o, &back); err != nil {
 				return err
 			}
-			n += m
 		}
 		return nil
 	})
-	return n, wrap(err, "take back unconfirmed claims of client %s", lane)
+	return back.Jobs, wrap(err, "take back unconfirmed claims of client %s", lane)
 }
 
-func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[string]*Flow, o connectors.Outcome) (int, error) {
+func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[string]*Flow, o connectors.Outcome, sum *Recovered) error {
 	ids := make([]RowID, len(c.Jobs))
 	byID := make(map[RowID]ClaimedJob, len(c.Jobs))
 	for i, cj := range c.Jobs {
@@ -441,10 +472,9 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 	}
 	rows, err := tx.Rows(ctx, ids, false)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	b := &settlement{ctx: ctx, tx: tx, client: c.Client, now: j.Now(), rows: make(map[RowID]*Row, len(rows))}
-	n := 0
 	for i := range rows {
 		b.rows[rows[i].RowID] = &rows[i]
 	}
@@ -453,23 +483,24 @@ func (j *Journal) recoverClaim(ctx context.Context, tx Tx, c Claim, flows map[st
 		if row.Attempt >= cj.Attempt {
 			continue
 		}
-		n++
+		sum.Jobs++
 		f := flows[row.Flow]
 		if f == nil {
 			if f, err = formerly(ctx, tx, row.Flow); err != nil {
-				return 0, err
+				return err
 			}
 		}
 		jb := &Job{Row: Row{RowID: row.RowID, Generation: cj.Generation, Hash: cj.Hash, Gone: cj.Gone}, Number: cj.Attempt}
 		if err := b.one(row, Settlement{Job: jb, Flow: f, Outcome: o, SentAt: b.now, Batch: true}, j.rnd); err != nil {
-			return 0, err
+			return err
 		}
+		sum.Ended.count(row, o)
 	}
 	if err := b.store(); err != nil {
-		return 0, err
+		return err
 	}
 	_, err = tx.ReduceClaim(ctx, c.ID, c.Owner, c.Open)
-	return n, err
+	return err
 }
 
 // formerly is a flow that is not configured, as far as its records know it.

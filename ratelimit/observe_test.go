@@ -514,7 +514,7 @@ func TestAPersonsPauseIsNotEndedByAnAnswerNorOverwrittenByAShorterPause(t *testi
 		g := newGate(t, Settings{}, store)
 		persons := Pause{Until: time.Now().Add(2 * time.Hour), Reason: ReasonOperator, Since: time.Now()}
 		g.Restore(persons)
-		g.Observe(t.Context(), throttled(time.Hour), time.Now())
+		observe(g, t.Context(), throttled(time.Hour), time.Now())
 		if err := g.Suspend(t.Context(), ReasonSuspended, "401", time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -528,7 +528,7 @@ func TestAPersonsPauseIsNotEndedByAnAnswerNorOverwrittenByAShorterPause(t *testi
 			t.Errorf("kept beneath is %+v", b)
 		}
 		// One that ends later takes its place.
-		g.Observe(t.Context(), throttled(3*time.Hour), time.Now())
+		observe(g, t.Context(), throttled(3*time.Hour), time.Now())
 		wantPaused(t, g, ReasonThrottled)
 		if err := g.Mend(t.Context(), "an answer"); err != nil {
 			t.Fatal(err)

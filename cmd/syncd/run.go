@@ -19,6 +19,7 @@ import (
 	"syncd/config"
 	"syncd/daemon"
 	"syncd/jobs"
+	"syncd/notify"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -55,6 +56,8 @@ type service struct {
 	probed  probe
 	daemon  *daemon.Daemon
 	reload  chan daemon.Reload
+	// notifier tells people of what needs them.
+	notifier *notify.Notifier
 	// expect tells the metrics what a plan holds.
 	expect func(*daemon.Plan)
 	// retired names the flows of which nobody is told.
@@ -136,11 +139,13 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 		return err
 	}
 	metrics := admin.NewMetrics(version())
+	s.notifier = s.newNotifier(j, metrics)
+	s.notifier.Set(s.config.Notify.Settings())
 	metrics.CountLost(s.logs.Lost)
 	s.journal = j
-	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: metrics, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
+	s.daemon = daemon.New(j, daemon.Options{Log: s.log, Observer: daemon.Observers{metrics, teller{tell: s.notifier.Tell}}, Grace: max(grace, time.Millisecond), UserAgent: "syncd/" + version(), Redact: s.app.secrets.cut, Conceal: s.app.secrets.learn})
 	s.retired.Store(&s.config.Retired)
-	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Flows: s.daemon.Flows, Rules: s.daemon.Rules})
+	metrics.Watch(admin.State{Journal: unretired{j, &s.retired}, Clients: s.clients, Ready: s.ready, Flows: s.daemon.Flows, Rules: s.daemon.Rules})
 	s.expect = func(p *daemon.Plan) {
 		metrics.Expect(slices.Collect(maps.Keys(p.Flows)), slices.Collect(maps.Keys(p.Clients)))
 	}
@@ -164,6 +169,8 @@ func (s *service) run(ctx context.Context, hup <-chan os.Signal, grace time.Dura
 	go s.obey(ctx, hup, eng, lose)
 	go verify(ctx, eng, s.log)
 	go collect(ctx)
+	// It ends after the daemon, which has something to tell while it stops.
+	defer s.notifying()()
 	noting := make(chan struct{})
 	go func() {
 		defer close(noting)
@@ -301,6 +308,7 @@ func (s *service) reread(ctx context.Context) {
 	}
 	s.expect(plan)
 	s.retired.Store(&c.Retired)
+	s.notifier.Set(c.Notify.Settings())
 	s.log.Info("the configuration was read again; writes under way finish first", "config", c.Path)
 	done := make(chan error, 1)
 	select {
@@ -331,7 +339,7 @@ func (s *service) mistakes(err error) {
 func (s *service) clients() []admin.Client {
 	var out []admin.Client
 	for _, c := range s.daemon.Clients() {
-		ac := admin.Client{Name: c.Client, Breaker: c.Breaker.State.String(), InFlight: c.InFlight}
+		ac := admin.Client{Name: c.Client, SuspendedSince: c.Suspended, Breaker: c.Breaker.State.String(), InFlight: c.InFlight, Waiting: c.Gate.Waiting}
 		if !c.Gate.Open {
 			ac.Paused, ac.PausedSince, ac.PausedUntil = c.Gate.Pause.Reason, c.Gate.Pause.Since, c.Gate.Pause.Until
 		}

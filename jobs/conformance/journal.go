@@ -171,7 +171,7 @@ func (b *bench) recover() int {
 	if err != nil {
 		b.Fatalf("recover: %v", err)
 	}
-	return n
+	return n.Jobs
 }
 
 // restart is a daemon that ends without a word and one that starts after it.

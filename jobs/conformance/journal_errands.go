@@ -153,8 +153,8 @@ var errandRules = []rule{
 		id := b.begin(jobs.NewRedelivery(b.flow, b.at.Add(-time.Minute), 1))
 		is(b, "it waits", b.step(id).Wait > 0, true)
 		b.restart()
-		if n, err := b.journal.Recover(context.Background(), jobs.LaneID{Client: "erp"}, b.flows); err != nil || n != 1 {
-			b.Fatalf("%d, %v", n, err)
+		if n, err := b.journal.Recover(context.Background(), jobs.LaneID{Client: "erp"}, b.flows); err != nil || n.Jobs != 1 {
+			b.Fatalf("%d, %v", n.Jobs, err)
 		}
 		for b.step(id).Run.Open() {
 		}
