@@ -248,7 +248,9 @@ func (c *claiming) moving(row *Row) (bool, error) {
 	load := func(id RowID) (*Row, error) { return oneRow(c.ctx, c.tx, id) }
 	heir, gaveUp, err := row.heir(load)
 	if gaveUp != nil {
-		gaveUp.RenamedFrom = ""
+		if err := giveBack(c.ctx, c.tx, gaveUp, row); err != nil {
+			return false, err
+		}
 		c.patches = append(c.patches, *gaveUp)
 	}
 	if err != nil || heir != nil || row.RenamedFrom == "" || mutant.On("written-twice") {

@@ -423,6 +423,9 @@ func (a *admission) refuseRename(old, next *Row, it *Item, stamp connectors.Stam
 		a.sum.Unchanged++
 		return nil
 	}
+	if err := a.giveUpMove(next); err != nil {
+		return err
+	}
 	next.SourceID, next.RenamedFrom = it.SourceID, ""
 	next.take(stamp, it)
 	next.Generation++
@@ -446,4 +449,20 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// giveUpMove gives up the move of a record to a row, which is to be another's or stays as it is, before it has come about.
+func (a *admission) giveUpMove(next *Row) error {
+	from := next.RenamedFrom
+	if from == "" {
+		return nil
+	}
+	if err := a.loadRows([]string{from}); err != nil {
+		return err
+	}
+	old := a.rows[from]
+	if old == nil || old.WaitEntity != next.Entity || old.WaitKey != next.Key {
+		return nil
+	}
+	return giveBack(a.ctx, a.tx, next, old)
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -40,11 +41,40 @@ func (r *Row) heir(load func(RowID) (*Row, error)) (heir, gaveUp *Row, err error
 	}
 }
 
+// giveBack returns to a row what a move of its record that was given up had taken along: the link leads to what
+// stands under the row's key, and the key that it was to get has nothing. Else whoever gets that key later writes into
+// the row's record.
+func giveBack(ctx context.Context, tx Tx, gaveUp, row *Row) error {
+	from := gaveUp.RenamedFrom
+	gaveUp.RenamedFrom = ""
+	if mutant.On("link-kept-by-a-move") || from != row.Key {
+		return nil
+	}
+	gaveUp.AppliedHash, gaveUp.AppliedGone = nil, gaveUp.AppliedGeneration > 0
+	ls, err := tx.Links(ctx, row.Client, []EntityKey{gaveUp.EntityKey(), row.EntityKey()})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(ls, func(l Link) bool { return l.EntityKey == gaveUp.EntityKey() })
+	if i < 0 {
+		return nil
+	}
+	if len(ls) == 1 {
+		back := Link{EntityKey: row.EntityKey(), Link: ls[i].Link, SeenAt: ls[i].SeenAt}
+		if err := tx.PutLinks(ctx, row.Client, []Link{back}); err != nil {
+			return err
+		}
+	}
+	return tx.DeleteLinks(ctx, row.Client, []EntityKey{gaveUp.EntityKey()})
+}
+
 // heir is row's, as of this settlement.
 func (b *settlement) heir(row *Row) (*Row, error) {
 	heir, gaveUp, err := row.heir(b.row)
 	if gaveUp != nil {
-		gaveUp.RenamedFrom = ""
+		if err := giveBack(b.ctx, b.tx, gaveUp, row); err != nil {
+			return nil, err
+		}
 		b.patches = append(b.patches, *gaveUp)
 	}
 	return heir, err

@@ -52,6 +52,8 @@ func All() []Mutant {
 			Package: "jobs/memory", Test: rules + "a_record_that_was_created_since_the_backup_under_a_key,_and_cannot_be_looked_for,_waits_for_a_person", Says: "row NEW is ready"},
 		{Name: "half-created-forgotten", What: "a redelivery passes over a record of which no more is known than that it was created", Breaks: []string{"I1"},
 			Package: "jobs/memory", Test: rules + "so_does_one_of_which_no_more_is_known_than_that_it_was_created_since", Says: "is ready"},
+		{Name: "link-kept-by-a-move", What: "a key to which the move of a record was given up keeps the link to that record", Breaks: []string{"I2"},
+			Package: "jobs/memory", Test: rules + "a_key_to_which_a_move_is_given_up_has_no_link_to_the_record_that_was_to_move", Says: "link of C"},
 		{Name: "doubt-pruned", What: "the history of a write in doubt is removed when its time is over, and with it which state was sent", Breaks: []string{"I1"},
 			Package: "jobs/memory", Test: rules + "what_a_write_in_doubt_was_is_known_however_long_ago_that_is,_so_that_a_person's_word_ends_it", Says: "row A is ready"},
 		{Name: "word-pruned", What: "what a person has said of a record is removed with its history while it is redelivered", Breaks: []string{"I2"},

@@ -487,4 +487,34 @@ var handedKeyRules = []rule{
 		is(b, "from", b.row("C").RenamedFrom, "")
 		is(b, "jobs", len(b.claim()), 2)
 	}},
+	{"a key to which a move is given up has no link to the record that was to move", func(b *bench) {
+		b.flow.OnRename, b.flow.OnDelete = "rename", "delete"
+		write := func(link string, class connectors.Class) {
+			b.Helper()
+			b.pass(time.Hour)
+			for _, jb := range b.claim() {
+				b.settle(jb, connectors.Outcome{Class: class, Link: link})
+			}
+		}
+		b.admit(b.ev("1", 1, "A", "one"))
+		write(`"1"`, connectors.Applied)
+		b.admit(b.ev("0", 1, "C", "nought"))
+		write(`"2"`, connectors.Applied)
+		b.admit(b.ev("0", 2, "D", "nought"))
+		write("", connectors.Unknown) // 0 has the key C or D
+		b.admit(b.ev("2", 1, "B", "two"))
+		if err := b.journal.PutLink(context.Background(), b.one(), `"3"`); err != nil { // and that is the last of it
+			b.Fatal(err)
+		}
+		b.admit(b.ev("2", 2, "C", "two"))
+		is(b, "link of C on its way", b.link("C"), `"3"`)
+		b.admit(b.ev("3", 1, "C", "three"))
+		b.admit(b.ev("2", 3, "A", "two"))
+		b.admit(b.ev("3", 2, "A", "three"))
+		b.want("C", jobs.Ready, jobs.ReasonNone)
+		b.admit(b.ev("0", 3, "C", "nought"))
+		b.want("C", jobs.Dead, jobs.ReasonRenamed)
+		is(b, "link of C", b.link("C"), "")
+		is(b, "link of B", b.link("B"), `"3"`)
+	}},
 }
