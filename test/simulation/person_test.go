@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"syncd/connectors"
 	"syncd/internal/faketarget"
 	"syncd/jobs"
 	"syncd/jobs/memory"
@@ -72,6 +73,9 @@ func (w *world) resolve(ctx context.Context, a *actor, r *jobs.Row) {
 	w.land()
 	sent := w.newest[r.RowID]
 	removal := sent != nil && sent.Gone && (r.Gone || r.LastCode != "restored") // what they are asked about
+	if d, _, err := w.beside.Get(ctx, r.RowID); err == nil && len(d.Attempts) > 0 && d.Attempts[0].Class == connectors.Lost && d.Attempts[0].Generation == r.Generation {
+		removal = r.Gone // nothing of it need have been sent
+	}
 	// That the record is there says that its create was done, and nothing of a change.
 	switch there := w.flows[r.Flow].e.Records(r.Key); {
 	case removal:
