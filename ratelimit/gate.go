@@ -99,6 +99,14 @@ func (g *Gate) SetRate(perSecond float64, burst int) error {
 	return nil
 }
 
+// Recall takes over what another gate of the same client has learned. What this one knows already stays.
+func (g *Gate) Recall(l Learned) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pacer.learned.recall(l, time.Now())
+	g.dispatch()
+}
+
 // State is what a gate is doing.
 type State struct {
 	// Open means that a call may be made, as soon as there is a token for it.
@@ -118,8 +126,8 @@ type State struct {
 	InFlight int
 	// Quotas are those that the server tells of.
 	Quotas []QuotaState
-	// Learned is the rate, in calls per second, that was learned from refusals; 0 when there were none.
-	Learned float64
+	// Learned is what was learned from refusals; its Rate is 0 when there were none.
+	Learned Learned
 	// Unsaved is why the present pause could not be stored, if so. It holds all
 	// the same, until the process ends.
 	Unsaved error
@@ -130,7 +138,7 @@ func (g *Gate) State(now time.Time) State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := State{Strikes: g.strikes, Rate: g.settings.Rate, Burst: g.settings.Burst, InFlight: g.pacer.underWay(0),
-		Quotas: g.pacer.quotas(time.Now()), Learned: g.pacer.learned.told()}
+		Quotas: g.pacer.quotas(time.Now()), Learned: g.pacer.learned.all()}
 	for _, q := range g.queues {
 		s.Waiting += len(q)
 	}

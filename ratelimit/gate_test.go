@@ -55,6 +55,7 @@ func newGate(t *testing.T, s Settings, store Store) *Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.pacer.ramp = 0 // as after a while
 	return g
 }
 

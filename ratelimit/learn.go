@@ -1,9 +1,6 @@
 package ratelimit
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // learner finds the rate that a server takes which tells nothing of its quota but refusals.
 //
@@ -190,5 +187,23 @@ func (l *learner) take(now time.Time, cost float64) {
 	l.level -= cost
 }
 
-// told is the learned rate in calls per second, rounded for people.
-func (l *learner) told() float64 { return math.Round(l.known*100) / 100 }
+// Learned is what a gate has learned from refusals, for one that takes its place.
+type Learned struct {
+	// Rate is in calls per second.
+	Rate float64 `json:"rate"`
+	// Calm is for how long calls stay below it.
+	Calm time.Duration `json:"calm"`
+	// Fills tells how the quota comes back: above 0 all the time, below 0 at once.
+	Fills int `json:"fills"`
+}
+
+func (l *learner) all() Learned { return Learned{Rate: l.known, Calm: l.calm, Fills: l.fills} }
+
+// recall takes over what another gate has learned.
+func (l *learner) recall(is Learned, now time.Time) {
+	if l.known > 0 || !(is.Rate >= leastRate && is.Rate <= MaxRate) {
+		return
+	}
+	l.known, l.calm, l.fills = is.Rate, min(max(is.Calm, firstCalm), mostCalm), min(max(is.Fills, -sure), sure)
+	l.level, l.at = 1, now
+}

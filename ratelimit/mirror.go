@@ -305,18 +305,16 @@ func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float6
 	lacks := left-kept < cost-1e-9
 	switch {
 	case m.over(now) && lacks:
-		return alone(calls, m.last)
+		return alone(now, calls, m.last)
 	case lacks:
 		return m.later(now, cost-(left-kept))
 	case m.stale(now):
-		return alone(calls, m.of.ended.Add(staleAfter))
-	case m.restore > 0:
-		return verdict{}
+		return alone(now, calls, m.of.ended.Add(staleAfter))
 	}
 	// Who came late makes up for it as long as that is no more than the burst.
 	interval := m.interval(left-kept, m.free(now, trip))
 	most := time.Duration(max(1, burstShare*(left-kept)) * float64(interval))
-	if m.others > 0 {
+	if m.others > 0 || m.restore > 0 {
 		most = interval
 	}
 	if ahead := m.pace.Sub(now); interval > 0 && ahead > most {
@@ -326,10 +324,10 @@ func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float6
 }
 
 // alone lets one call find out what is there now.
-func alone(calls []*flight, edge time.Time) verdict {
+func alone(now time.Time, calls []*flight, edge time.Time) verdict {
 	for _, f := range calls {
-		if f.underWay() && !f.sent.Before(edge) {
-			return verdict{answer: true}
+		if f.underWay() && !f.sent.Before(edge) && now.Sub(f.sent) < patience {
+			return verdict{wait: f.sent.Add(patience).Sub(now), answer: true}
 		}
 	}
 	return verdict{}
@@ -353,6 +351,9 @@ func lasting(s float64) time.Duration {
 
 // free is for how long calls are still spread. The end of a window is left to those that could not go before.
 func (m *mirror) free(now time.Time, trip time.Duration) time.Duration {
+	if m.restore > 0 {
+		return time.Second
+	}
 	if m.sliding() {
 		// In the long run one call goes for each that the server lets go of, and all but a hundredth of the window is spent.
 		return m.span() / 100
@@ -364,9 +365,13 @@ func (m *mirror) free(now time.Time, trip time.Duration) time.Duration {
 	return m.first.Sub(now) - min(max(4*trip, w/50), w/4)
 }
 
-// interval is how far apart calls of cost 1 go so that what is left lasts until then. Where others spend of it too, nobody knows who gets the last
+// interval is how far apart calls of cost 1 go so that what is left lasts until then, or for a bucket so that it does not run dry. Where others spend of it too, nobody knows who gets the last
 // of it: calls go at no more than half as often again as on average.
 func (m *mirror) interval(left float64, over time.Duration) time.Duration {
+	if m.restore > 0 {
+		// What has gathered is spent over a second, in which answers tell what others take of it.
+		return time.Duration(float64(time.Second) / max(m.restore-m.others+max(left, 0), m.restore/10, 1e-3))
+	}
 	least := time.Duration(0)
 	if m.others > 0 && m.limit > 0 && m.window > 0 {
 		least = time.Duration(float64(m.window) / m.limit / 1.5)
@@ -379,9 +384,6 @@ func (m *mirror) interval(left float64, over time.Duration) time.Duration {
 
 // take books a call that goes now.
 func (m *mirror) take(now time.Time, cost float64, calls []*flight, share float64, trip time.Duration) {
-	if m.restore > 0 {
-		return
-	}
 	if m.pace.Before(now) {
 		m.pace = now
 	}

@@ -22,7 +22,7 @@ type pacer struct {
 	calls []*flight // under way, and those that newer answers do not certainly count; oldest first
 	trip  time.Duration
 
-	// ramp is how many calls may be under way of those that left since a pause: one at first, one more for each answer. 0 for any number.
+	// ramp is how many calls may be under way of those that left since the start or a pause: one at first, one more for each answer. 0 for any number.
 	ramp  int
 	since uint64 // of which call on
 	// atOnce is how many calls may be under way, for a server that counts them; 0 for any number.
@@ -33,6 +33,8 @@ type pacer struct {
 const (
 	// mostRamp is where a ramp ends.
 	mostRamp = 64
+	// patience is how long others wait for the answer to a call that went alone to find out something.
+	patience = 5 * time.Second
 	// mostCosts bounds the shapes whose costs are kept.
 	mostCosts = 256
 	// forgetAfter is how long a quota is kept to that no answer tells of any more.
@@ -42,7 +44,8 @@ const (
 )
 
 func newPacer(s Settings) *pacer {
-	return &pacer{settings: s, limiter: newLimiter(s), costs: map[string]float64{}}
+	// Nobody knows what is left of the quota, so that the first call goes alone.
+	return &pacer{settings: s, limiter: newLimiter(s), costs: map[string]float64{}, ramp: 1}
 }
 
 func newLimiter(s Settings) *rate.Limiter {
@@ -98,8 +101,8 @@ func (p *pacer) next(now time.Time, a Ask) (v verdict, by held) {
 		}
 		v.answer = v.answer || o.answer
 	}
-	if p.ramp > 0 && p.underWay(p.since) >= p.ramp {
-		strictest(verdict{answer: true}, heldByRamp)
+	if n, next := p.lately(now); p.ramp > 0 && n >= p.ramp {
+		strictest(verdict{wait: next, answer: true}, heldByRamp)
 	}
 	if most := p.mostAtOnce(now); most > 0 && p.underWay(0) >= most {
 		strictest(verdict{answer: true}, heldByAtOnce)
@@ -178,6 +181,19 @@ func (p *pacer) underWay(from uint64) (n int) {
 	return n
 }
 
+// lately counts the calls under way that left since the start or a pause, and not so long ago that nobody waits for their answers any more.
+// next is how long for the first of them is still waited for.
+func (p *pacer) lately(now time.Time) (n int, next time.Duration) {
+	for _, f := range p.calls {
+		if age := now.Sub(f.sent); f.underWay() && f.seq > p.since && age < patience {
+			if n++; n == 1 || patience-age < next {
+				next = patience - age
+			}
+		}
+	}
+	return n, next
+}
+
 // take lets a call go now.
 func (p *pacer) take(now time.Time, a Ask) *flight {
 	f := &flight{kind: a.Kind, shape: a.Shape, cost: p.cost(a), sent: now}
@@ -205,11 +221,7 @@ func (p *pacer) answered(now time.Time, f *flight, sig Signal) {
 	} else {
 		p.trip += (d - p.trip) / 8
 	}
-	if p.ramp > 0 && f.seq > p.since && sig.served() && !sig.Throttled {
-		if p.ramp++; p.ramp > mostRamp {
-			p.ramp = 0
-		}
-	}
+	p.climb(f, sig)
 	if !sig.Throttled {
 		p.learned.accept(now, f)
 	}
@@ -223,6 +235,17 @@ func (p *pacer) answered(now time.Time, f *flight, sig Signal) {
 		p.told(q, f)
 	}
 	p.forget(now)
+}
+
+// climb lets more calls be under way after an answer, and any number once the server has told what is left.
+func (p *pacer) climb(f *flight, sig Signal) {
+	if p.ramp == 0 || f.seq <= p.since || !sig.served() || sig.Throttled {
+		return
+	}
+	told := slices.ContainsFunc(sig.Quotas, func(q Quota) bool { return q.Known && !q.Concurrent })
+	if p.ramp++; told || p.ramp > mostRamp {
+		p.ramp = 0
+	}
 }
 
 // learnCost keeps what calls of a shape take: quickly when it is more than was known, slowly when it is less.

@@ -59,7 +59,7 @@ func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
 			t.Fatalf("waited %s, %v", took, err)
 		}
 		// It went alone: nobody knows yet what there is now.
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience-time.Second)
 		defer cancel()
 		if _, err := g.Enter(ctx, Ask{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("another went beside it: %v", err)
@@ -196,6 +196,70 @@ func TestAfterAPauseCallsBeginAgainOneByOne(t *testing.T) {
 		}
 		if g.pacer.ramp != 0 {
 			t.Errorf("the ramp has no end: %d", g.pacer.ramp)
+		}
+	})
+}
+
+func TestTheFirstCallGoesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := NewGate("shop", Settings{}, nil, nil, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := g.Enter(t.Context(), Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := make(chan time.Time)
+		go func() {
+			p, err := g.Enter(t.Context(), Ask{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			p.Drop(true)
+			second <- time.Now()
+		}()
+		time.Sleep(time.Second)
+		answered := time.Now()
+		first.Answer(t.Context(), Signal{Status: 200}, answered)
+		if at := <-second; at.Before(answered) {
+			t.Errorf("the second went %s before the first was answered", answered.Sub(at))
+		}
+		// But nobody waits for ever for an answer.
+		g, _ = NewGate("shop", Settings{}, nil, nil, nil, nil)
+		begun := time.Now()
+		for range 2 {
+			if _, err := g.Enter(t.Context(), Ask{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(begun); took != patience {
+			t.Errorf("the second waited for %s", took)
+		}
+	})
+}
+
+func TestWhatWasLearnedIsHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Settings{}, nil)
+		calls(t, g, 300, Ask{}, 100*time.Millisecond, Signal{Status: 200})
+		observe(g, t.Context(), throttled(time.Second), time.Now())
+		time.Sleep(2 * time.Second)
+		calls(t, g, 1, Ask{}, time.Millisecond, Signal{Status: 200})
+		l := g.State(time.Now()).Learned
+		if l.Rate < 8 || l.Rate > 11 {
+			t.Fatalf("learned %+v", l)
+		}
+		next := newGate(t, Settings{}, nil)
+		next.Recall(l)
+		if took := calls(t, next, 90, Ask{}, time.Millisecond, Signal{Status: 200}); took < 6*time.Second || took > 12*time.Second {
+			t.Errorf("90 calls took %s", took)
+		}
+		wrong := newGate(t, Settings{}, nil)
+		wrong.Recall(Learned{Rate: -1})
+		if took := calls(t, wrong, 90, Ask{}, time.Millisecond, Signal{Status: 200}); took > time.Second {
+			t.Errorf("90 calls took %s", took)
 		}
 	})
 }
