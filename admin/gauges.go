@@ -25,6 +25,17 @@ type Client struct {
 	Breaker string
 	// InFlight counts jobs under way, Waiting calls that wait for their turn at the pace.
 	InFlight, Waiting int
+	// Quotas are those that the server tells of, and Learned the rate, in calls per second, that was learned from refusals; 0 for none.
+	Quotas  []Quota
+	Learned float64
+}
+
+// Quota is what a server tells of one of its quotas, in calls or in its own unit.
+type Quota struct {
+	// Scope tells it from others; "" where there is one.
+	Scope string
+	// Limit is 0 when it is not known.
+	Limit, Left float64
 }
 
 // joined is one entry a client. Of a client that is split, a daemon may run several
@@ -36,6 +47,7 @@ func joined(lanes []Client) []Client {
 	for _, l := range lanes {
 		i := slices.IndexFunc(out, func(c Client) bool { return c.Name == l.Name })
 		if i < 0 {
+			l.Quotas = tightest(nil, l.Quotas)
 			out = append(out, l)
 			continue
 		}
@@ -51,6 +63,23 @@ func joined(lanes []Client) []Client {
 		}
 		c.InFlight += l.InFlight
 		c.Waiting += l.Waiting
+		c.Learned += l.Learned
+		c.Quotas = tightest(c.Quotas, l.Quotas)
+	}
+	return out
+}
+
+// tightest is one entry a scope, that of which least is left.
+func tightest(a, b []Quota) []Quota {
+	out := slices.Clone(a)
+	for _, q := range b {
+		i := slices.IndexFunc(out, func(o Quota) bool { return o.Scope == q.Scope })
+		switch {
+		case i < 0:
+			out = append(out, q)
+		case q.Left < out[i].Left:
+			out[i] = q
+		}
 	}
 	return out
 }
@@ -103,6 +132,9 @@ var (
 	readyDesc      = prometheus.NewDesc("syncd_ready", "Whether the daemon can do its work, as /readyz says.", nil, nil)
 	refusedDesc    = prometheus.NewDesc("syncd_client_suspended_since_timestamp_seconds", "Since when the client's credentials are refused, until a call with them is answered; 0 while they are not.", []string{"client"}, nil)
 	waitingDesc    = prometheus.NewDesc("syncd_client_waiting_calls", "Calls of the client that wait for their turn at its pace.", []string{"client"}, nil)
+	limitDesc      = prometheus.NewDesc("syncd_client_quota_limit", "What the client's server says may be spent, by quota, in calls or its own unit.", []string{"client", "quota"}, nil)
+	leftDesc       = prometheus.NewDesc("syncd_client_quota_remaining", "What is left of it, with calls under way taken off.", []string{"client", "quota"}, nil)
+	learnedDesc    = prometheus.NewDesc("syncd_client_learned_rate", "Calls per second that the client's server takes, as learned from its refusals; 0 when there were none.", []string{"client"}, nil)
 	upDesc         = prometheus.NewDesc("syncd_journal_up", "Whether the journal could be read.", nil, nil)
 	pausedDesc     = prometheus.NewDesc("syncd_client_paused", "Whether the client is paused, by reason.", []string{"client", "reason"}, nil)
 	sinceDesc      = prometheus.NewDesc("syncd_client_paused_since_timestamp_seconds", "Since when the client is paused; 0 when it is not.", []string{"client"}, nil)
@@ -117,7 +149,7 @@ func (m *Metrics) Watch(s State) { m.registry.MustRegister(&gauges{state: s}) }
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, changeDesc, readDesc, failingDesc, upDesc,
 		pausedDesc, sinceDesc, untilDesc, breakerDesc, flightDesc, dueAgeDesc, withheldDesc, fullDesc, suspendedDesc, expiryDesc,
-		readyDesc, refusedDesc, waitingDesc} {
+		readyDesc, refusedDesc, waitingDesc, limitDesc, leftDesc, learnedDesc} {
 		ch <- d
 	}
 }
@@ -158,6 +190,13 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		gauge(refusedDesc, unix(c.SuspendedSince), c.Name)
 		gauge(flightDesc, float64(c.InFlight), c.Name)
 		gauge(waitingDesc, float64(c.Waiting), c.Name)
+		gauge(learnedDesc, c.Learned, c.Name)
+		for _, q := range c.Quotas {
+			gauge(leftDesc, q.Left, c.Name, q.Scope)
+			if q.Limit > 0 {
+				gauge(limitDesc, q.Limit, c.Name, q.Scope)
+			}
+		}
 	}
 	o, err := g.overview()
 	if err != nil {

@@ -49,6 +49,9 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 		return nil, err
 	}
 	c.gate = gate
+	if hold != nil {
+		d.recall(ctx, gate, hold.LaneID)
+	}
 	c.breaker = breaker.New(cp.Name, cp.Breaker, func(_, to breaker.State, why breaker.Why) {
 		level := slog.LevelInfo
 		if to == breaker.Open {

@@ -40,6 +40,7 @@ type Daemon struct {
 	mu      sync.Mutex
 	current *run
 	refused map[string]bool // by flow: see Refused
+	shown   map[jobs.LaneID]string
 
 	// apart is by how much the journal's time is ahead of the server's that was heard
 	// last, in nanoseconds.
@@ -136,9 +137,7 @@ func (d *Daemon) Clients() []ClientStatus {
 	}
 	var out []ClientStatus
 	for _, t := range r.all() {
-		s := t.client.status(d.journal.Now())
-		s.Lane = t.hold.LaneID
-		out = append(out, s)
+		out = append(out, t.status())
 	}
 	return out
 }

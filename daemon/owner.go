@@ -271,6 +271,7 @@ func (d *Daemon) end(r *run, t *tenure, give bool) {
 		<-t.done
 		return
 	}
+	d.show(t.status())
 	t.end()
 	if give || !t.hold.Valid() {
 		ctx, cancel := context.WithTimeout(context.Background(), ownTime)
@@ -331,6 +332,9 @@ func (d *Daemon) renew(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-t.C:
+		}
+		for _, c := range d.Clients() {
+			d.show(c)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), ownTime)
 		err := d.journal.Renew(ctx)

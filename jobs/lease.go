@@ -153,6 +153,7 @@ type holds struct {
 	me     Daemon
 	terms  Terms
 	of     map[LaneID]*Hold
+	shown  map[LaneID]*shown
 }
 
 // alone is an engine that no second daemon can open: its leases need no renewing.
@@ -294,6 +295,11 @@ func (j *Journal) Renew(ctx context.Context) error {
 	}
 	j.holds.mu.Unlock()
 	slices.Sort(tokens)
+	owner := map[LaneID]string{}
+	for token, h := range byToken {
+		owner[h.LaneID] = token
+	}
+	news := j.news(func(l LaneID) bool { return owner[l] != "" })
 	var lost []string
 	var begun time.Time
 	err := j.engine.Update(Urgent(ctx), func(tx Tx) (err error) {
@@ -301,12 +307,16 @@ func (j *Journal) Renew(ctx context.Context) error {
 		if err := tx.PutDaemon(ctx, me, j.holds.terms.For); err != nil {
 			return err
 		}
-		lost, err = tx.RenewLeases(ctx, tokens, j.holds.terms.For)
-		return err
+		if lost, err = tx.RenewLeases(ctx, tokens, j.holds.terms.For); err != nil {
+			return err
+		}
+		maps.DeleteFunc(news, func(l LaneID, _ string) bool { return slices.Contains(lost, owner[l]) })
+		return putShown(ctx, tx, news)
 	})
 	if err != nil {
 		return wrap(err, "renew %d leases", len(tokens))
 	}
+	j.stored(news, false)
 	for _, t := range tokens {
 		h := byToken[t]
 		switch {
@@ -322,7 +332,22 @@ func (j *Journal) Renew(ctx context.Context) error {
 // Release gives a lane back. Nothing may be under way in it any more.
 func (j *Journal) Release(ctx context.Context, h *Hold) error {
 	j.drop(h)
-	err := j.engine.Update(Urgent(ctx), func(tx Tx) error { return tx.FreeLease(ctx, Fence{h.LaneID, h.Token}) })
+	news := j.news(func(l LaneID) bool { return l == h.LaneID })
+	err := j.engine.Update(Urgent(ctx), func(tx Tx) error {
+		switch err := tx.Fence(ctx, Fence{h.LaneID, h.Token}); {
+		case errors.Is(err, ErrFenced): // it is another daemon's to show something of
+		case err != nil:
+			return err
+		default:
+			if err := putShown(ctx, tx, news); err != nil {
+				return err
+			}
+		}
+		return tx.FreeLease(ctx, Fence{h.LaneID, h.Token})
+	})
+	if err == nil {
+		j.stored(news, true)
+	}
 	return wrap(err, "give the lane of client %s back (it lapses by itself)", h.LaneID)
 }
 

@@ -29,7 +29,12 @@ type explainJSON struct {
 	Source  string     `json:"source_id,omitempty"`
 	Claims  []string   `json:"claimed_also_by,omitempty"`
 	Collide string     `json:"collision,omitempty"`
+	// Pace tells what its client's calls wait for, while it could be written otherwise.
+	Pace string `json:"pace,omitempty"`
 }
+
+// paceStands is for how long what a daemon showed of a client's pace is told.
+const paceStands = time.Hour
 
 func (a *app) explainCmd() *cobra.Command {
 	return &cobra.Command{
@@ -50,6 +55,9 @@ func (a *app) explain(ctx context.Context, name string) error {
 	o := explainJSON{Flow: d.Row.Flow, Key: d.Row.Key, State: e.State, Reason: e.Reason, Text: a.secrets.cut(e.Text),
 		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Resolve: e.Resolve, Older: e.Older, Refused: d.refused,
 		Source: d.Row.SourceID, Claims: d.Claimants, Collide: e.Collision}
+	if e.Due && d.pace != nil && d.pace.HeldBy != "" && d.now.Sub(d.pace.At) < paceStands {
+		o.Pace = fmt.Sprintf("client %s, at %s: %s", d.Row.Client, d.pace.At.Format(time.RFC3339), a.secrets.cut(paceText(d.pace)))
+	}
 	if d.Asked != nil {
 		o.AskedAt = at(d.Asked.At)
 	}
@@ -70,6 +78,9 @@ func (o *explainJSON) print(w io.Writer, now time.Time) error {
 	fmt.Fprintf(w, "  why    %s\n", clean(o.Text))
 	if o.Since != nil {
 		fmt.Fprintf(w, "  since  %s (%s ago)\n", stamp(o.Since), ago(now, o.Since))
+	}
+	if o.Pace != "" {
+		fmt.Fprintf(w, "  pace   %s\n", clean(o.Pace))
 	}
 	next := o.Next
 	if o.Until != nil && o.Until.After(now) {

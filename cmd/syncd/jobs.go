@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"syncd/daemon"
 	"syncd/jobs"
 	"syncd/mapping"
 )
@@ -107,6 +108,8 @@ type detail struct {
 	now time.Time
 	// refused says why the daemon would not start with its flow; "" when it would.
 	refused string
+	// pace is what was last shown of its client's gate; nil for nothing.
+	pace *paceStatus
 }
 
 // detail reads one job; one that does not exist is a finding.
@@ -141,6 +144,13 @@ func (a *app) detail(ctx context.Context, name string) (d detail, err error) {
 		if p.Change.Flow == id.Flow {
 			d.refused = p.Problem.String()
 		}
+	}
+	text, err := j.Shown(ctx, jobs.LaneID{Client: d.Row.Client, Shard: d.Row.Shard})
+	if err != nil {
+		return d, exit(exitJournal, err)
+	}
+	if s, ok := daemon.ReadShown(text); ok {
+		d.pace = &s
 	}
 	d.now = j.Now()
 	return d, nil

@@ -339,7 +339,10 @@ func (s *service) mistakes(err error) {
 func (s *service) clients() []admin.Client {
 	var out []admin.Client
 	for _, c := range s.daemon.Clients() {
-		ac := admin.Client{Name: c.Client, SuspendedSince: c.Suspended, Breaker: c.Breaker.State.String(), InFlight: c.InFlight, Waiting: c.Gate.Waiting}
+		ac := admin.Client{Name: c.Client, SuspendedSince: c.Suspended, Breaker: c.Breaker.State.String(), InFlight: c.InFlight, Waiting: c.Gate.Waiting, Learned: c.Gate.Learned.Rate}
+		for _, q := range c.Gate.Quotas {
+			ac.Quotas = append(ac.Quotas, admin.Quota{Scope: q.Scope, Limit: q.Limit, Left: q.Left})
+		}
 		if !c.Gate.Open {
 			ac.Paused, ac.PausedSince, ac.PausedUntil = c.Gate.Pause.Reason, c.Gate.Pause.Since, c.Gate.Pause.Until
 		}

@@ -417,6 +417,7 @@ func (s *statusJSON) print(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	s.printPace(w)
 	if len(s.Runs) > 0 {
 		fmt.Fprintln(w)
 		if err := printRuns(w, s.Runs); err != nil {

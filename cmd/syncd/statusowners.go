@@ -35,6 +35,8 @@ type laneStatus struct {
 	Until time.Time `json:"until,omitzero"`
 	// Lapsed: its owner has not renewed the lease in time.
 	Lapsed bool `json:"lapsed,omitempty"`
+	// Pace is what the daemon that runs or ran it last showed of its gate.
+	Pace *paceStatus `json:"pace,omitempty"`
 }
 
 // daemons are those that have shown themselves, the oldest first.
@@ -66,7 +68,7 @@ func daemons(o jobs.Overview) []daemonStatus {
 func owners(c *config.Client, o jobs.Overview) []laneStatus {
 	out := []laneStatus{}
 	for shard := range max(c.Shards, 1) {
-		l := laneStatus{Shard: shard}
+		l := laneStatus{Shard: shard, Pace: pace(&o, jobs.LaneID{Client: c.Name, Shard: shard})}
 		i := slices.IndexFunc(o.Leases, func(x jobs.Lease) bool { return x.LaneID == jobs.LaneID{Client: c.Name, Shard: shard} })
 		if i >= 0 && o.Leases[i].Token != "" {
 			x := o.Leases[i]

@@ -15,7 +15,7 @@ import (
 func Journal(t *testing.T, open func(t *testing.T, now func() time.Time) jobs.Engine) {
 	for _, group := range [][]rule{admissionRules, keyRules, outcomeRules, doubtRules, ageRules, operatorRules,
 		handedKeyRules, editedRules, operatorsRules, hostileRules, readingRules, waitRules, bindingRules, pinRules, heldRules,
-		bulkRules, errandRules, remapRules, pruneRules, orderRules, refusalRules, expiryRules, freshRules, fullRules, restoreRules, eraseRules, splitRules, noFlowRules, pauseRules} {
+		bulkRules, errandRules, remapRules, pruneRules, orderRules, refusalRules, expiryRules, freshRules, fullRules, restoreRules, eraseRules, splitRules, noFlowRules, pauseRules, shownRules} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
