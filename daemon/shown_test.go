@@ -35,6 +35,8 @@ func TestWhatAGateHasLearnedGoesWithItsClient(t *testing.T) {
 		if l := tenure(b).client.gate.State(time.Now()).Learned; l.Rate != 12.5 || l.Fills != 2 {
 			t.Errorf("the next daemon knows %+v", l)
 		}
+		a.end()
+		b.end()
 	})
 }
 
