@@ -34,6 +34,7 @@ type client struct {
 	// journal's time, with which it is compared; 0 never.
 	served   atomic.Int64
 	inFlight atomic.Int64
+	budget   budget
 }
 
 // errClosed says that a client may not be called now: its breaker is open, or its
@@ -294,6 +295,8 @@ type ClientStatus struct {
 	Breaker  breaker.Snapshot
 	InFlight int
 	Served   time.Time
+	// Budget is what is left for retries, from 0 to 1.
+	Budget float64
 	// Suspended is since when the client's credentials are refused, until a call with
 	// them is answered; zero while they are good. UTC.
 	Suspended time.Time
@@ -301,5 +304,5 @@ type ClientStatus struct {
 
 func (c *client) status(now time.Time) ClientStatus {
 	return ClientStatus{Client: c.name, Gate: c.gate.State(now), Breaker: c.breaker.State(),
-		InFlight: int(c.inFlight.Load()), Served: c.lastServed(), Suspended: c.refusedSince()}
+		InFlight: int(c.inFlight.Load()), Served: c.lastServed(), Suspended: c.refusedSince(), Budget: c.budget.state()}
 }

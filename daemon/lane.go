@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -317,7 +319,15 @@ func (l *lane) start(begin, hard context.Context, u unit, units *sync.WaitGroup)
 	}
 	l.mu.Unlock()
 	l.client.inFlight.Add(int64(len(u.jobs)))
+	again := slices.ContainsFunc(u.jobs, retries)
+	if again && !l.client.budget.retry() {
+		l.settleAll(u, l.postponed())
+		return
+	}
 	if !l.slot(begin) {
+		if again {
+			l.client.budget.came(true, connectors.Fail(connectors.Paused, codeLate, "not sent"))
+		}
 		l.giveBack(begin, u)
 		return
 	}
@@ -326,6 +336,7 @@ func (l *lane) start(begin, hard context.Context, u unit, units *sync.WaitGroup)
 		defer units.Done()
 		ss := l.apply(hard, u)
 		<-l.slots
+		l.client.budget.came(again, worst(ss))
 		l.finished.Add(int64(len(ss)))
 		l.settler.add(ss)
 		l.wake()
@@ -354,11 +365,32 @@ func (l *lane) giveBack(begin context.Context, u unit) {
 	if errors.Is(begin.Err(), context.DeadlineExceeded) {
 		o = connectors.Fail(connectors.Paused, codeLate, "not sent: the target did not take it in time; it is looked at anew")
 	}
+	l.settleAll(u, o)
+}
+
+// settleAll settles all jobs of a unit alike.
+func (l *lane) settleAll(u unit, o connectors.Outcome) {
 	ss := make([]jobs.Settlement, len(u.jobs))
 	for i, jb := range u.jobs {
 		ss[i] = jobs.Settlement{Job: jb, Flow: u.flow, Outcome: o, Served: l.client.lastServed()}
 	}
 	l.settler.add(ss)
+}
+
+// postponed is a retry for which the budget has nothing left.
+func (l *lane) postponed() connectors.Outcome {
+	o := connectors.Fail(connectors.Paused, codeBudget, "not sent: too many of the client's writes fail, so that retries are held back until more go well at once")
+	o.RetryAfter = budgetRest + time.Duration(rand.Int64N(int64(budgetRest)))
+	return o
+}
+
+// worst is the outcome that tells most of the target's health: a failure before anything else.
+func worst(ss []jobs.Settlement) connectors.Outcome {
+	i := slices.IndexFunc(ss, func(s jobs.Settlement) bool { return verdict(s.Outcome) == breaker.Failure })
+	if i < 0 {
+		i = max(slices.IndexFunc(ss, func(s jobs.Settlement) bool { return verdict(s.Outcome) == breaker.Success }), 0)
+	}
+	return ss[i].Outcome
 }
 
 func (l *lane) busy(id jobs.RowID, k jobs.EntityKey) bool {

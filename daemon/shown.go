@@ -25,6 +25,8 @@ type Shown struct {
 	// Learned is what was learned from refusals.
 	Learned *ratelimit.Learned `json:"learned,omitempty"`
 	// Breaker is open or half-open, and BreakerLast the failure before; "" while it is closed.
+	// Budget is what is left for retries, in hundredths of all there can be; nil for all.
+	Budget      *int   `json:"retry_budget,omitempty"`
 	Breaker     string `json:"breaker,omitempty"`
 	BreakerLast string `json:"breaker_last,omitempty"`
 }
@@ -52,6 +54,9 @@ func (c ClientStatus) shown(now time.Time) Shown {
 		l := g.Learned
 		l.Rate = max(hundredths(l.Rate), l.Rate/2)
 		s.Learned = &l
+	}
+	if left := int(c.Budget * 100); left < 100 {
+		s.Budget = &left
 	}
 	if c.Breaker.State != breaker.Closed {
 		s.Breaker, s.BreakerLast = c.Breaker.State.String(), c.Breaker.LastError

@@ -37,6 +37,9 @@ func paceText(s *paceStatus) string {
 	if s.Waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s for %s", s.Waiting, plural(s.Waiting, "call waits", "calls wait"), heldText(s.HeldBy)))
 	}
+	if s.Budget != nil && *s.Budget < 50 {
+		parts = append(parts, fmt.Sprintf("%d %% of its budget for retries is left", *s.Budget))
+	}
 	if s.Breaker != "" {
 		text := "its breaker is " + s.Breaker
 		if s.BreakerLast != "" {
