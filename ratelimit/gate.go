@@ -28,8 +28,9 @@ type Gate struct {
 	strikes  int
 	changed  chan struct{} // closed, and replaced, when the gate opens or closes or its rate changes
 	expiry   *time.Timer   // tells waiters of Changed that a pause is over
-	resting  bool          // a pause lies behind us, and calls have not begun again
-	version  uint64        // counts changes of pause
+	shapes   map[string]*shaped
+	resting  bool   // a pause lies behind us, and calls have not begun again
+	version  uint64 // counts changes of pause
 	closed   bool
 
 	saving  sync.Mutex // orders saves; taken before mu

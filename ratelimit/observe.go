@@ -21,6 +21,15 @@ func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Tim
 	}
 	mono := time.Now()
 	first := !g.pause.Active(now)
+	if first && sig.served() && !sig.Throttled {
+		g.servedShape(f.shape)
+	}
+	if first && sig.Throttled && !sig.Concurrent && g.refusedShape(f, sig, now) {
+		g.pacer.answered(mono, f, sig)
+		g.dispatch()
+		g.mu.Unlock()
+		return false
+	}
 	if sig.Throttled {
 		g.pacer.refused(mono, f, sig, first)
 	}
@@ -45,7 +54,7 @@ func (g *Gate) strike(ctx context.Context, sig Signal, reason string, now time.T
 		g.strikes++
 	}
 	g.strikes = max(g.strikes, 1)
-	d, reason, note := g.length(sig, reason)
+	d, reason, note := g.length(sig, reason, g.strikes)
 	beneath := g.lengthen(reason, fmt.Sprintf("%s at %s%s", sig.Evidence, now.UTC().Format(time.RFC3339), note), now, now.Add(d))
 	g.dispatch()
 	g.mu.Unlock()
@@ -77,11 +86,11 @@ func (g *Gate) Refused(ctx context.Context, sig Signal, now time.Time) {
 
 // length is how long to pause for a signal, for which reason, and a note for its evidence when the server asked for what it does not get. The caller
 // holds mu.
-func (g *Gate) length(sig Signal, reason string) (d time.Duration, why, note string) {
+func (g *Gate) length(sig Signal, reason string, strikes int) (d time.Duration, why, note string) {
 	most := g.settings.MaxPause
 	switch {
 	case !sig.HasRetryAfter || sig.RetryAfter <= 0:
-		return min(max(grown(g.settings.DefaultPause, g.strikes, g.random()), hinted(minPause, g.random())), most), reason, ""
+		return min(max(grown(g.settings.DefaultPause, strikes, g.random()), hinted(minPause, g.random())), most), reason, ""
 	case sig.RetryAfter > longestMeant:
 		g.log.Warn("the server asks for a pause that cannot be meant", "asked", sig.RetryAfter, "paused_for", most)
 		return most, reason, fmt.Sprintf(" (%s cannot be meant; paused for %s)", sig.RetryAfter, most)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -306,6 +307,53 @@ func TestCallsAtOneTimeAreKeptToWhatTheServerTakes(t *testing.T) {
 		time.Sleep(atOnceEvery)
 		if n := most(); n != 10 {
 			t.Errorf("%d at once later, want 10", n)
+		}
+	})
+}
+
+func TestWhereOneKindOfCallsAloneIsRefusedItAloneWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Settings{}, nil)
+		call := func(shape string, sig Signal) error {
+			p, err := g.Enter(t.Context(), Ask{Shape: shape})
+			if err != nil {
+				return err
+			}
+			p.Answer(t.Context(), sig, time.Now())
+			return nil
+		}
+		if err := call("exports", throttled(10*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		var paused *PausedError
+		if err := call("orders", Signal{Status: 200}); !errors.As(err, &paused) {
+			t.Fatalf("the first refusal closes the client for everyone: %v", err)
+		}
+		time.Sleep(20 * time.Second)
+		if err := call("orders", Signal{Status: 200}); err != nil {
+			t.Fatal(err)
+		}
+		if err := call("exports", throttled(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if err := call("orders", Signal{Status: 200}); err != nil {
+				t.Errorf("orders wait too: %v", err)
+			}
+		}
+		if err := call("exports", Signal{Status: 200}); !errors.As(err, &paused) || time.Until(paused.Pause.Until) < 59*time.Second || !strings.Contains(paused.Pause.Evidence, `only calls of "exports" are refused`) {
+			t.Errorf("exports go on: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := call("exports", Signal{Status: 200}); err != nil {
+			t.Errorf("exports wait for ever: %v", err)
+		}
+		// Served once, they are like all others.
+		if err := call("exports", throttled(10*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if err := call("orders", Signal{Status: 200}); !errors.As(err, &paused) {
+			t.Errorf("the client goes on: %v", err)
 		}
 	})
 }

@@ -58,7 +58,11 @@ func (g *Gate) wait(ctx context.Context, w *waiter) (*waiter, error) {
 		return nil, err
 	}
 	g.mu.Lock()
-	if p := g.pausedNow(); p != nil {
+	p := g.pausedNow()
+	if p == nil {
+		p = g.shapePaused(w.ask.Shape)
+	}
+	if p != nil {
 		g.mu.Unlock()
 		return nil, p
 	}
@@ -118,6 +122,12 @@ func (g *Gate) dispatch() {
 		w := g.first()
 		if w == nil {
 			return
+		}
+		if p := g.shapePaused(w.ask.Shape); p != nil {
+			g.leave(w)
+			w.err = p
+			close(w.done)
+			continue
 		}
 		now := time.Now()
 		if g.resting && !g.closed {
