@@ -416,7 +416,7 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 		}
 		c.throttled(ctx, a, o)
 	}
-	for c.hold.Valid() {
+	for n.clients[l] == c { // a lease that is over may be renewed: until then the jobs are under way
 		done, err := n.journal.Settle(onLane(ctx, l), l.Client, ss)
 		if err == nil {
 			for _, s := range done {
