@@ -3,12 +3,14 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"syncd/connectors"
 	"syncd/jobs"
 )
 
@@ -192,6 +194,76 @@ var dueSentences = []sentence{
 			return errOwn
 		})
 		look("C")
+	}},
+	{"a row whose change was undone is due as before, whatever the transaction found due", func(t *engineTest) {
+		const shards = 2
+		key := jobs.EntityKey{Entity: "party", Key: "VC-1"}
+		put := func(change func(*jobs.Row)) func(context.Context, jobs.Tx, jobs.Row) error {
+			return func(ctx context.Context, tx jobs.Tx, r jobs.Row) error {
+				change(&r)
+				return tx.PutRows(ctx, []jobs.Row{r})
+			}
+		}
+		for what, do := range map[string]func(context.Context, jobs.Tx, jobs.Row) error{
+			"ended":                   put(func(r *jobs.Row) { r.State = jobs.Done }),
+			"put off":                 put(func(r *jobs.Row) { r.DueAt = noon.Add(time.Hour) }),
+			"given to another client": put(func(r *jobs.Row) { r.Client = "crm" }),
+			"put into another shard":  put(func(r *jobs.Row) { r.Shard = 7 }),
+			"moved to where it belongs": func(ctx context.Context, tx jobs.Tx, r jobs.Row) error {
+				_, err := tx.Reshard(ctx, r.Client, shards, 10)
+				return err
+			},
+			"patched": func(ctx context.Context, tx jobs.Tx, r jobs.Row) error {
+				r.State = jobs.Dead
+				return tx.PatchRows(ctx, []jobs.Row{r})
+			},
+			"closed": func(ctx context.Context, tx jobs.Tx, r jobs.Row) error {
+				closed, _, err := tx.CloseRows(ctx, r.Client, []jobs.Closing{closingOf(&r, connectors.Applied)}, noon)
+				t.same("how many were closed", len(closed), 1)
+				return err
+			},
+			"woken": func(ctx context.Context, tx jobs.Tx, r jobs.Row) error {
+				n, err := tx.Wake(ctx, r.Client, []jobs.EntityKey{key}, noon)
+				t.same("how many were woken", n, 1)
+				return err
+			},
+		} {
+			// Each has a client of its own, of which nothing was looked for before.
+			r := plain(what)
+			r.Client, r.DueAt = "erp of what is "+what, noon.Add(-time.Hour)
+			r.Shard = 1 - jobs.ShardOf(r.EntityKey(), shards)
+			if what == "woken" {
+				r.WaitEntity, r.WaitKey = key.Entity, key.Key
+			}
+			lane := jobs.LaneID{Client: r.Client, Shard: r.Shard}
+			due := func(ctx context.Context, tx jobs.Tx, want ...string) error {
+				rows, err := tx.Due(ctx, lane, noon.Add(-time.Minute), 10)
+				t.same("due beside what is "+what, keysOf(rows), want)
+				return err
+			}
+			t.put(r)
+			t.update(func(ctx context.Context, tx jobs.Tx) error { return due(ctx, tx, r.Key) })
+			err := t.e.Update(t.Context(), func(tx jobs.Tx) error {
+				if err := do(t.Context(), tx, r); err != nil {
+					return err
+				}
+				if err := due(t.Context(), tx); err != nil {
+					return err
+				}
+				return errOwn
+			})
+			if !errors.Is(err, errOwn) {
+				t.Fatalf("the transaction in which a row was %s ended with %v", what, err)
+			}
+			t.view(func(ctx context.Context, tx jobs.Tx) error {
+				next, err := tx.NextDue(ctx, lane)
+				if next != r.DueAt {
+					t.Errorf("once the row that was %s is as before, the next due time is %v, want %v", what, next, r.DueAt)
+				}
+				return err
+			})
+			t.update(func(ctx context.Context, tx jobs.Tx) error { return due(ctx, tx, r.Key) })
+		}
 	}},
 	{"of ten thousand due rows the first are taken", func(t *engineTest) {
 		rows := make([]jobs.Row, 10_000)

@@ -87,10 +87,11 @@ func (e *Engine) once(ctx context.Context, write, trust bool, fn func(tx jobs.Tx
 		}
 		if t != nil {
 			there = t.there
-			if !committed {
-				t.touched.undone()
+			if committed {
+				e.marks.lower(t.touched)
+			} else {
+				e.marks.undone(t.touched)
 			}
-			e.marks.lower(t.touched)
 		}
 		release()
 	}()

@@ -107,6 +107,19 @@ func (m *marks) lower(t touches) {
 	}
 }
 
+// undone notes what a transaction did that may not have been committed.
+func (m *marks) undone(t touches) {
+	m.lower(t)
+	if !t.unread {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.lanes {
+		c.lower(time.Time{})
+	}
+}
+
 func (c *mark) lower(at time.Time) {
 	c.changes++
 	if at.Before(c.low) {
@@ -130,20 +143,14 @@ type touches struct {
 	lanes map[jobs.LaneID]time.Time
 	// clients are those of which rows in any lane were made due.
 	clients map[string]time.Time
-	// ifUndone are those of which rows were held that are ready, due at some time, if
-	// the transaction is not committed.
-	ifUndone map[string]bool
+	// unread is set once rows were changed that may not have been read before. As they
+	// were, in whatever lane, they are to be found again if the transaction is undone:
+	// searches of others passed over them, and its own saw what it had made of them.
+	unread bool
 }
 
 func newTouches() touches {
-	return touches{map[jobs.LaneID]time.Time{}, map[string]time.Time{}, map[string]bool{}}
-}
-
-// undone notes that the transaction may not have been committed.
-func (t touches) undone() {
-	for client := range t.ifUndone {
-		t.woke(client, time.Time{})
-	}
+	return touches{lanes: map[jobs.LaneID]time.Time{}, clients: map[string]time.Time{}}
 }
 
 func (t touches) add(r *jobs.Row) {

@@ -154,6 +154,24 @@ func TestAMarkIsNotRaisedOverRowsThatASearchCouldNotSee(t *testing.T) {
 			w.woke("erp", at(3))
 			m.lower(w)
 		}, at(3)},
+		{"a transaction that changed rows which it had not read is undone", func(m *marks) {
+			m.end(erp, m.begin(erp), at(9))
+			w := touched(jobs.LaneID{Client: "crm"}, at(3))
+			w.unread = true
+			m.undone(w)
+		}, time.Time{}},
+		{"a transaction that only read what it held is undone", func(m *marks) {
+			m.end(erp, m.begin(erp), at(9))
+			m.undone(touched(erp, at(3)))
+		}, at(3)},
+		{"such a transaction is undone during a search", func(m *marks) {
+			m.end(erp, m.begin(erp), at(5))
+			s := m.begin(erp)
+			w := newTouches()
+			w.unread = true
+			m.undone(w)
+			m.end(erp, s, at(9))
+		}, time.Time{}},
 		{"rows of another client were woken", func(m *marks) {
 			m.end(erp, m.begin(erp), at(9))
 			w := newTouches()
@@ -183,57 +201,84 @@ func TestAMarkIsNotRaisedOverRowsThatASearchCouldNotSee(t *testing.T) {
 	}
 }
 
-// Who searches while rows are being closed passes over them, and remembers that there
+// Who searches while rows are being changed passes over them, and remembers that there
 // is nothing due before what was found.
-func TestRowsWhoseClosingWasUndoneAreFoundAtOnce(t *testing.T) {
+func TestRowsWhoseChangeWasUndoneAreFoundAtOnce(t *testing.T) {
 	t.Parallel()
 	e, err := Open(t.Context(), pgtest.DSN(t), Options{Exclusive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
+	ctx := t.Context()
 	start := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
-	row := func(key string, due time.Time) jobs.Row {
-		return jobs.Row{RowID: jobs.RowID{Flow: "orders", Key: key}, Client: "erp", State: jobs.Ready, Generation: 1, DueAt: due}
-	}
-	due := func() (keys []string) {
-		t.Helper()
-		err := e.Update(t.Context(), func(tx jobs.Tx) error {
-			rows, err := tx.Due(t.Context(), jobs.LaneID{Client: "erp"}, start.Add(time.Hour), 10)
-			for _, r := range rows {
-				keys = append(keys, r.Key)
+	for what, change := range map[string]func(tx jobs.Tx, r jobs.Row) error{
+		"put": func(tx jobs.Tx, r jobs.Row) error {
+			r.Client = "crm"
+			return tx.PutRows(ctx, []jobs.Row{r})
+		},
+		"patched": func(tx jobs.Tx, r jobs.Row) error {
+			r.State = jobs.Dead
+			return tx.PatchRows(ctx, []jobs.Row{r})
+		},
+		"closed": func(tx jobs.Tx, r jobs.Row) error {
+			closed, _, err := tx.CloseRows(ctx, r.Client, []jobs.Closing{{RowID: r.RowID, Generation: 1, Attempt: 1, Class: "applied"}}, start)
+			if len(closed) != 1 {
+				t.Errorf("%d rows were closed, want 1", len(closed))
 			}
 			return err
+		},
+		"woken": func(tx jobs.Tx, r jobs.Row) error {
+			n, err := tx.Wake(ctx, r.Client, []jobs.EntityKey{{Entity: "party", Key: "P"}}, start.Add(2*time.Hour))
+			if n != 1 {
+				t.Errorf("%d rows were woken, want 1", n)
+			}
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			row := func(key string, due time.Time) jobs.Row {
+				return jobs.Row{RowID: jobs.RowID{Flow: what, Key: key}, Client: what, State: jobs.Ready, Generation: 1, DueAt: due}
+			}
+			a, b := row("A", start), row("B", start.Add(time.Minute))
+			if what == "woken" {
+				a.WaitEntity, a.WaitKey = "party", "P"
+			}
+			due := func(want ...string) {
+				t.Helper()
+				var keys []string
+				err := e.Update(ctx, func(tx jobs.Tx) error {
+					rows, err := tx.Due(ctx, jobs.LaneID{Client: what}, start.Add(time.Hour), 10)
+					keys = nil
+					for _, r := range rows {
+						keys = append(keys, r.Key)
+					}
+					return err
+				})
+				if err != nil || !slices.Equal(keys, want) {
+					t.Errorf("due are %v (%v), want %v", keys, err, want)
+				}
+			}
+			if err := e.Update(ctx, func(tx jobs.Tx) error { return tx.PutRows(ctx, []jobs.Row{a, b}) }); err != nil {
+				t.Fatal(err)
+			}
+			due("A", "B") // the first search goes without a mark
+			e.marks.mu.Lock()
+			e.marks.of(jobs.LaneID{Client: what}).look = time.Now().Add(time.Hour) // the next ones do not
+			e.marks.mu.Unlock()
+			undone := errors.New("undone")
+			err := e.Update(ctx, func(tx jobs.Tx) error {
+				if err := change(tx, a); err != nil {
+					return err
+				}
+				due("B")
+				return undone
+			})
+			if !errors.Is(err, undone) {
+				t.Fatal(err)
+			}
+			due("A", "B")
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return keys
-	}
-	put := []jobs.Row{row("A", start), row("B", start.Add(time.Minute))}
-	if err := e.Update(t.Context(), func(tx jobs.Tx) error { return tx.PutRows(t.Context(), put) }); err != nil {
-		t.Fatal(err)
-	}
-	due() // the first search goes without a mark, the next ones do not for a while
-	undone := errors.New("undone")
-	err = e.Update(t.Context(), func(tx jobs.Tx) error {
-		closed, _, err := tx.CloseRows(t.Context(), "erp", []jobs.Closing{{RowID: put[0].RowID, Generation: 1, Attempt: 1, Class: "applied"}}, start)
-		if err != nil || len(closed) != 1 {
-			t.Errorf("%d rows were closed, want 1 (%v)", len(closed), err)
-		}
-		if got := due(); !slices.Equal(got, []string{"B"}) {
-			t.Errorf("meanwhile %v is due, want B", got)
-		}
-		return undone
-	})
-	if !errors.Is(err, undone) {
-		t.Fatal(err)
-	}
-	e.marks.mu.Lock()
-	e.marks.of(jobs.LaneID{Client: "erp"}).look = time.Now().Add(time.Hour)
-	e.marks.mu.Unlock()
-	if got := due(); !slices.Equal(got, []string{"A", "B"}) {
-		t.Errorf("%v is due, want A and B", got)
 	}
 }
 

@@ -146,6 +146,7 @@ func (t *tx) PutRows(ctx context.Context, rows []jobs.Row) error {
 	if err := t.putAll(ctx, fresh, true); err != nil {
 		return t.mistaken(err)
 	}
+	t.touched.unread = t.touched.unread || len(rows) > 0
 	return t.putAll(ctx, rows, false)
 }
 
@@ -204,6 +205,7 @@ func (t *tx) putSome(ctx context.Context, rows []jobs.Row, fresh bool) (int, err
 func (t *tx) PatchRows(ctx context.Context, rows []jobs.Row) error {
 	rows = stored.Rows(rows)
 	t.touch(rows)
+	t.touched.unread = t.touched.unread || len(rows) > 0
 	for len(rows) > 0 {
 		n := min(len(rows), maxRows)
 		for i := range rows[:n] {
@@ -224,8 +226,7 @@ func (t *tx) CloseRows(ctx context.Context, client string, cs []jobs.Closing, no
 	if len(cs) == 0 {
 		return nil, nil, nil
 	}
-	// Whoever searches meanwhile passes over them.
-	t.touched.ifUndone[client] = true
+	t.touched.unread = true
 	cs = stored.Closings(cs)
 	for i, class := range classesOf(cs) {
 		some := cs
@@ -359,6 +360,7 @@ func (t *tx) Wake(ctx context.Context, client string, keys []jobs.EntityKey, now
 	}
 	entities, ks := entityArgs(stored.EntityKeys(keys))
 	n, err := t.exec(ctx, t.q.wake, stored.ID(client), now, entities, ks)
+	t.touched.unread = t.touched.unread || n > 0 || err != nil
 	if err != nil {
 		return 0, fmt.Errorf("wake what waits for %d records of client %s: %w", len(keys), client, err)
 	}
