@@ -22,9 +22,14 @@ type pacer struct {
 	calls []*flight // under way, and those that newer answers do not certainly count; oldest first
 	trip  time.Duration
 
-	// ramp is how many calls may be under way of those that left since a pause: one at first, one more for each answer. 0 for any number.
+	// ramp is how many calls may be under way of those that left since a pause, or since the beginning: one at first, one more for each answer. 0 for
+	// any number.
 	ramp  int
 	since uint64 // of which call on
+	// begun is when the first call left; zero before, and after a pause. Whoever had the client before may have left nothing of a quota, so one call
+	// finds out what there is. If it takes long, the others do not wait for it.
+	begun time.Time
+	fresh bool // no pause has been
 	// atOnce is how many calls may be under way, for a server that counts them; 0 for any number.
 	atOnce   float64
 	atOnceAt time.Time
@@ -37,12 +42,14 @@ const (
 	mostCosts = 256
 	// forgetAfter is how long a quota is kept to that no answer tells of any more.
 	forgetAfter = time.Hour
+	// firstAlone is for how long the calls of a new gate wait for the answers to its first ones.
+	firstAlone = time.Second
 	// atOnceEvery is how often one more call at once is tried, after a refusal for calls at one time.
 	atOnceEvery = 30 * time.Second
 )
 
 func newPacer(s Settings) *pacer {
-	return &pacer{settings: s, limiter: newLimiter(s), costs: map[string]float64{}}
+	return &pacer{settings: s, limiter: newLimiter(s), costs: map[string]float64{}, ramp: 1, fresh: true}
 }
 
 func newLimiter(s Settings) *rate.Limiter {
@@ -98,8 +105,15 @@ func (p *pacer) next(now time.Time, a Ask) (v verdict, by held) {
 		}
 		v.answer = v.answer || o.answer
 	}
+	if p.fresh && !p.begun.IsZero() && now.Sub(p.begun) >= firstAlone {
+		p.ramp, p.fresh = 0, false
+	}
 	if p.ramp > 0 && p.underWay(p.since) >= p.ramp {
-		strictest(verdict{answer: true}, heldByRamp)
+		w := verdict{answer: true}
+		if p.fresh {
+			w.wait = p.begun.Add(firstAlone).Sub(now)
+		}
+		strictest(w, heldByRamp)
 	}
 	if most := p.mostAtOnce(now); most > 0 && p.underWay(0) >= most {
 		strictest(verdict{answer: true}, heldByAtOnce)
@@ -191,6 +205,9 @@ func (p *pacer) take(now time.Time, a Ask) *flight {
 		m.take(now, f.cost, p.calls, p.settings.Share, p.trip)
 	}
 	p.learned.take(now, f.cost)
+	if p.begun.IsZero() {
+		p.begun = now
+	}
 	p.seq++
 	f.seq = p.seq
 	p.calls = append(p.calls, f)
@@ -228,17 +245,17 @@ func (p *pacer) answered(now time.Time, f *flight, sig Signal) {
 // learnCost keeps what calls of a shape take: quickly when it is more than was known, slowly when it is less.
 func (p *pacer) learnCost(f *flight, sig Signal) {
 	for _, q := range sig.Quotas {
-		if q.Cost <= 0 || q.Concurrent {
+		if q.Cost <= 0 && q.Asked <= 0 || q.Concurrent {
 			continue
 		}
 		f.cost = q.Cost
-		old := p.costs[f.shape]
+		old, cost := p.costs[f.shape], max(q.Cost, q.Asked)
 		switch {
 		case old == 0 && len(p.costs) >= mostCosts:
-		case q.Cost >= old:
-			p.costs[f.shape] = q.Cost
+		case cost >= old:
+			p.costs[f.shape] = cost
 		default:
-			p.costs[f.shape] = old + (q.Cost-old)/8
+			p.costs[f.shape] = old + (cost-old)/8
 		}
 	}
 }
@@ -330,7 +347,7 @@ func (p *pacer) foretold(now time.Time, f *flight, sig Signal) bool {
 
 // reopened is told that a pause is over: calls begin again with one.
 func (p *pacer) reopened(now time.Time) {
-	p.ramp, p.since = 1, p.seq
+	p.ramp, p.since, p.fresh = 1, p.seq, false
 	if p.limiter != nil {
 		// What was saved up meanwhile must not go out at once.
 		if surplus := int(p.limiter.TokensAt(now)) - 1; surplus > 0 {

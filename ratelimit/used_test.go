@@ -97,7 +97,7 @@ func (p play) call(ctx context.Context, g *Gate, s *quota.Server, random func() 
 	way := time.Duration(float64(p.trip) * (0.3 + 0.2*random()))
 	rest(ctx, way)
 	ok, h := s.Call(time.Now(), cost)
-	left, limit, rate := s.Left()
+	left, limit, rate := s.Left(time.Now())
 	rest(ctx, way)
 	status := 200
 	if !ok {

@@ -64,7 +64,7 @@ type Error struct {
 	// "no_such_host", "connect", "tls", "address_refused", "timeout", "reset",
 	// "closed", "protocol", "canceled", "cut", "gzip", "encoding", "charset", "too_large",
 	// "not_json", "empty_body", "redirect", "foreign_url", "too_many_redirects",
-	// "paused", "throttled", "request", "request_too_large", and "token_…" for the
+	// "paused", "throttled", "too_dear", "request", "request_too_large", and "token_…" for the
 	// token endpoint.
 	Code string
 	// Detail tells a person what happened and, where that is known, what to do.
