@@ -46,6 +46,9 @@ const (
 	Invalid Kind = "invalid"
 )
 
+// CodeTooDear is the code of a Status error for a call that takes more than the client's whole quota: it is refused whenever it is sent.
+const CodeTooDear = "too_dear"
+
 // Error is every error of this package's requests. Its text names client,
 // method and path, never a query, a credential or a body.
 type Error struct {
