@@ -73,6 +73,8 @@ func fromStatus(o Outcome, status int, write bool) Outcome {
 		o.Code = "http_" + strconv.Itoa(status)
 	}
 	switch {
+	case o.Code == httpx.CodeTooDear: // with whatever status; no pause helps
+		o.Class = Invalid
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden:
 		o.Class = Auth
 	case status == http.StatusConflict, status == http.StatusPreconditionFailed, status == http.StatusLocked:

@@ -51,6 +51,7 @@ func TestFailuresWithoutAnAnswerAreClassifiedByHowFarTheRequestCame(t *testing.T
 		{"canceled before sending", fail(httpx.Canceled, "canceled", false), connectors.Transient, connectors.Transient, "canceled"},
 		{"canceled after sending", fail(httpx.Unknown, "canceled", true), connectors.Unknown, connectors.Transient, "canceled"},
 		{"request that cannot be made", fail(httpx.Invalid, "request", false), connectors.Invalid, connectors.Invalid, "request"},
+		{"more than the whole quota", fail(httpx.Status, httpx.CodeTooDear, true), connectors.Invalid, connectors.Invalid, "too_dear"},
 		{"a kind nobody knows", fail("new", "new", true), connectors.Unknown, connectors.Transient, "new"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

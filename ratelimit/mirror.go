@@ -39,6 +39,11 @@ type sample struct {
 const (
 	// burstShare is how much of what is left may be spent at once after a quiet time; the rest is spread over the window.
 	burstShare = 0.1
+	// bucketShare is how much of a bucket is not spent.
+	bucketShare = 0.05
+	// leastRestore is the least part of what comes back to a bucket that is counted on, however much others seem to take: who counts on nothing
+	// makes no calls, and is never told that it is otherwise.
+	leastRestore = 0.1
 	// staleAfter is for how long what others spend meanwhile is taken as known.
 	staleAfter = 5 * time.Second
 	// observeFor is how far two answers must lie apart for what lies between them to be reckoned.
@@ -248,17 +253,25 @@ func (m *mirror) left(now time.Time, calls []*flight) (left float64) {
 		}
 	}
 	if m.restore > 0 {
-		left = min(left+(m.restore-m.others)*max(now.Sub(m.of.ended).Seconds(), 0), m.limit)
+		left = min(left+m.comes()*max(now.Sub(m.of.ended).Seconds(), 0), m.limit)
 	}
 	return left
 }
+
+// comes is what comes back to a bucket in each second for our calls.
+func (m *mirror) comes() float64 { return max(m.restore-m.others, leastRestore*m.restore) }
 
 // kept is what is not spent of what is left: the share of other users, and what they are seen to take while an answer is on its way, or until the
 // window is over – then at most half, for who leaves all to each other gets nothing.
 func (m *mirror) kept(now time.Time, left, share float64, trip time.Duration) float64 {
 	k := share * m.limit
 	if m.restore > 0 {
-		k += max(1, m.limit/100)
+		// What always lies in a bucket is lost once only. It is there for others who take some at the same moment, and for who goes on after us.
+		part := bucketShare
+		if m.told.Restore == 0 {
+			part *= 2 // what comes back is only seen, and so is what others take of it
+		}
+		k += max(1, m.limit*part)
 	}
 	if m.others > 0 {
 		soon := 1 + math.Ceil(m.others*2*trip.Seconds())
@@ -337,8 +350,7 @@ func alone(now time.Time, calls []*flight, edge time.Time) verdict {
 func (m *mirror) later(now time.Time, lack float64) verdict {
 	switch {
 	case m.restore > 0:
-		rate := max(m.restore-m.others, m.restore/10)
-		return verdict{wait: lasting(lack / rate), answer: true}
+		return verdict{wait: lasting(lack / m.comes()), answer: true}
 	case !m.last.IsZero():
 		return verdict{wait: max(m.last.Sub(now), time.Millisecond), answer: true}
 	}

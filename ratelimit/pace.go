@@ -251,17 +251,17 @@ func (p *pacer) climb(f *flight, sig Signal) {
 // learnCost keeps what calls of a shape take: quickly when it is more than was known, slowly when it is less.
 func (p *pacer) learnCost(f *flight, sig Signal) {
 	for _, q := range sig.Quotas {
-		if q.Cost <= 0 || q.Concurrent {
+		if q.Cost <= 0 && q.Asked <= 0 || q.Concurrent {
 			continue
 		}
 		f.cost = q.Cost
-		old := p.costs[f.shape]
+		old, cost := p.costs[f.shape], max(q.Cost, q.Asked)
 		switch {
 		case old == 0 && len(p.costs) >= mostCosts:
-		case q.Cost >= old:
-			p.costs[f.shape] = q.Cost
+		case cost >= old:
+			p.costs[f.shape] = cost
 		default:
-			p.costs[f.shape] = old + (q.Cost-old)/8
+			p.costs[f.shape] = old + (cost-old)/8
 		}
 	}
 }

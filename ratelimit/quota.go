@@ -22,6 +22,9 @@ type Quota struct {
 	Restore float64
 	// Cost is what this call took of it; 0 when it was not told, and 1 may be assumed.
 	Cost float64
+	// Asked is what the server took of it at first, the most that such a call can cost, before it gave back what exceeds Cost; 0 when it takes
+	// Cost at once.
+	Asked float64
 	// Concurrent means that Limit and Remaining count calls at one time, not over time.
 	Concurrent bool
 }
@@ -59,6 +62,7 @@ func (q Quota) String() string {
 func (q *Quota) sensible() bool {
 	q.Limit, q.Remaining = bounded(q.Limit), bounded(q.Remaining)
 	q.Restore, q.Cost = bounded(q.Restore), bounded(q.Cost)
+	q.Asked = bounded(q.Asked)
 	q.Reset, q.Window = min(max(q.Reset, 0), maxRetryAfter), min(max(q.Window, 0), maxRetryAfter)
 	if q.Limit > 0 {
 		q.Remaining = min(q.Remaining, q.Limit)

@@ -10,6 +10,8 @@ import (
 type Signal struct {
 	// Throttled means that the call was refused for quota.
 	Throttled bool
+	// TooDear means that the call was refused because it takes more than the quota ever holds: it is refused whenever it is sent. It asks for no pause.
+	TooDear bool
 	// RetryAfter is how long the server asks to wait; 0 with HasRetryAfter means
 	// that it asked for a pause without a length that can be used.
 	RetryAfter    time.Duration

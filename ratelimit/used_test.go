@@ -22,6 +22,8 @@ type play struct {
 	warm    time.Duration
 	lasts   time.Duration
 	change  float64 // of the quota, in the middle
+	again   bool    // in the middle of the steady state another gate takes over
+	returns bool    // the server takes twice the cost at first
 	limit   float64
 	rate    float64
 }
@@ -50,21 +52,36 @@ func (p play) run(t *testing.T) (out played) {
 				}
 			})
 		}
-		for range max(p.gates, 1) {
-			g, err := NewGate("shop", Settings{}, nil, nil, nil, nil)
-			if err != nil {
-				t.Fatal(err)
+		start := func() (stop func()) {
+			ctx, cancel := context.WithCancel(ctx)
+			var wg sync.WaitGroup
+			for range max(p.gates, 1) {
+				g, err := NewGate("shop", Settings{}, nil, nil, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 16 / max(p.gates, 1) {
+					wg.Go(func() { p.work(ctx, g, s, random) })
+				}
 			}
-			for range 16 / max(p.gates, 1) {
-				wg.Go(func() { p.work(ctx, g, s, random) })
+			return func() {
+				cancel()
+				wg.Wait()
 			}
 		}
+		stop := start()
+		defer func() { stop() }()
 		time.Sleep(p.warm)
 		out.warm = s.Counts(time.Now())
 		if p.change > 0 {
 			s.Change(time.Now(), p.change)
 		}
-		time.Sleep(p.lasts)
+		time.Sleep(p.lasts / 2)
+		if p.again {
+			stop()
+			stop = start()
+		}
+		time.Sleep(p.lasts - p.lasts/2)
 		out.all = s.Counts(time.Now())
 		out.steady = out.all.Sub(out.warm)
 		cancel()
@@ -96,8 +113,16 @@ func (p play) call(ctx context.Context, g *Gate, s *quota.Server, random func() 
 	}
 	way := time.Duration(float64(p.trip) * (0.3 + 0.2*random()))
 	rest(ctx, way)
-	ok, h := s.Call(time.Now(), cost)
-	left, limit, rate := s.Left()
+	asked := cost
+	if p.returns {
+		asked = 2 * cost
+	}
+	ok, h := s.Call(time.Now(), asked)
+	if ok && p.returns {
+		time.Sleep(way)
+		s.Return(time.Now(), cost)
+	}
+	left, limit, rate := s.Left(time.Now())
 	rest(ctx, way)
 	status := 200
 	if !ok {
@@ -105,7 +130,7 @@ func (p play) call(ctx context.Context, g *Gate, s *quota.Server, random func() 
 	}
 	sig := Automatic.Read(status, h, time.Now())
 	if p.sort == quota.Cost && p.telling <= quota.Seconds {
-		sig.Quotas = []Quota{{Limit: limit, Remaining: left, Known: true, Restore: rate, Cost: cost}}
+		sig.Quotas = []Quota{{Limit: limit, Remaining: left, Known: true, Restore: rate, Cost: cost, Asked: asked}}
 	}
 	pass.Answer(ctx, sig, time.Now())
 	return ok
@@ -176,6 +201,33 @@ func TestTwoThatDoNotKnowOfEachOtherShareAQuota(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestWhoTakesOverFromAnotherIsNotRefused is a restart, and a lease that is handed over: the new gate knows nothing, and little is left.
+func TestWhoTakesOverFromAnotherIsNotRefused(t *testing.T) {
+	for _, sort := range []quota.Sort{quota.Bucket, quota.Window, quota.Cost} {
+		for _, foreign := range []float64{0, 0.25} {
+			p := play{sort: sort, telling: quota.Headers, foreign: foreign, again: true, trip: 20 * time.Millisecond, warm: 20 * time.Second, lasts: 42 * time.Second, limit: 400, rate: 200}
+			if sort == quota.Cost {
+				p.limit, p.rate = 2000, 1000
+			}
+			t.Run(p.String(), func(t *testing.T) {
+				t.Parallel()
+				p.keeps(t, 0.985, 0)
+			})
+		}
+	}
+}
+
+// TestTwoThatHoldMoreThanTheyTakeDoNotStandStill has each of two see the other take all that comes back: what it holds at first, too.
+func TestTwoThatHoldMoreThanTheyTakeDoNotStandStill(t *testing.T) {
+	for _, limit := range []float64{1000, 2000} {
+		p := play{sort: quota.Cost, telling: quota.Headers, gates: 2, returns: true, trip: 20 * time.Millisecond, warm: 14 * time.Second, lasts: 40 * time.Second, limit: limit, rate: limit / 2}
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			t.Parallel()
+			p.keeps(t, 0.99, 0)
+		})
 	}
 }
 

@@ -224,6 +224,10 @@ func (c *Client) receive(ctx, limited context.Context, x *call, raw *http.Respon
 		return nil, c.fail(x, &Error{Kind: Throttled, Status: resp.Status, Code: "throttled", Detail: statusText(resp.Status),
 			RetryAfter: min(sig.RetryAfter, c.gate.Longest()), Sent: true, resp: resp})
 	}
+	if sig.TooDear {
+		return nil, c.fail(x, &Error{Kind: Status, Status: resp.Status, Code: CodeTooDear,
+			Detail: "the call takes more than the client's whole quota, and is refused whenever it is sent: " + sig.Evidence, Sent: true, resp: resp})
+	}
 	resp.retryAfter = min(sig.RetryAfter, c.gate.Longest())
 	return resp, nil
 }

@@ -46,6 +46,9 @@ const (
 	Invalid Kind = "invalid"
 )
 
+// CodeTooDear is the code of a Status error for a call that takes more than the client's whole quota: it is refused whenever it is sent.
+const CodeTooDear = "too_dear"
+
 // Error is every error of this package's requests. Its text names client,
 // method and path, never a query, a credential or a body.
 type Error struct {
@@ -64,7 +67,7 @@ type Error struct {
 	// "no_such_host", "connect", "tls", "address_refused", "timeout", "reset",
 	// "closed", "protocol", "canceled", "cut", "gzip", "encoding", "charset", "too_large",
 	// "not_json", "empty_body", "redirect", "foreign_url", "too_many_redirects",
-	// "paused", "throttled", "request", "request_too_large", and "token_…" for the
+	// "paused", "throttled", "too_dear", "request", "request_too_large", and "token_…" for the
 	// token endpoint.
 	Code string
 	// Detail tells a person what happened and, where that is known, what to do.

@@ -56,6 +56,16 @@ type Server struct {
 	last   time.Time // as of when a bucket was looked at
 	begin  time.Time // of the window
 	counts Counts
+	marks  []*Mark
+}
+
+// Mark is a moment at which the counts of a server are kept.
+type Mark struct {
+	// At is the moment. What is let through at it comes after the mark; a window that ends then is over.
+	At time.Time
+	// Counts are those of that moment, and Left is what was left of the quota then; both are set once a later call, or Counts, has passed it.
+	Counts Counts
+	Left   float64
 }
 
 // Counts is what a server has done.
@@ -84,11 +94,31 @@ func (s *Server) length() time.Duration {
 	return time.Duration(s.limit / s.rate * float64(time.Second))
 }
 
-// pass lets time pass. The caller holds mu.
+// Mark has the counts be kept as of moments to come, in their order. Read the marks after Counts was asked for at a later time.
+func (s *Server) Mark(ms ...*Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marks = append(s.marks, ms...)
+}
+
+// pass lets time pass, and keeps the counts of moments that are marked. The caller holds mu.
 func (s *Server) pass(now time.Time) {
+	for len(s.marks) > 0 && !s.marks[0].At.After(now) {
+		m := s.marks[0]
+		s.marks = s.marks[1:]
+		s.passTo(m.At)
+		m.Counts, m.Left = s.counts, s.tokens
+	}
+	s.passTo(now)
+}
+
+func (s *Server) passTo(now time.Time) {
 	if s.sort != Window {
 		came := max(now.Sub(s.last).Seconds(), 0) * s.rate
-		s.tokens, s.last = min(s.limit, s.tokens+came), now
+		s.tokens = min(s.limit, s.tokens+came)
+		if now.After(s.last) {
+			s.last = now
+		}
 		s.counts.Allowed += came
 		return
 	}
@@ -155,10 +185,20 @@ func (s *Server) Call(now time.Time, cost float64) (ok bool, h http.Header) {
 	return ok, h
 }
 
-// Left is what is left of the quota, its limit and what comes back in a second, as a server with costs tells in its answers.
-func (s *Server) Left() (left, limit, rate float64) {
+// Return gives back a part of what a call of ours had taken, as a server does that first takes the most a call can cost.
+func (s *Server) Return(now time.Time, cost float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.pass(now)
+	s.tokens = min(s.limit, s.tokens+cost)
+	s.counts.Ours -= cost
+}
+
+// Left is what is left of the quota, its limit and what comes back in a second, as a server with costs tells in its answers.
+func (s *Server) Left(now time.Time) (left, limit, rate float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass(now)
 	return s.tokens, s.limit, s.rate
 }
 

@@ -1,0 +1,131 @@
+// Command quota measures, on real HTTP servers on the loopback, what part of a server's quota is used and how many calls are refused for it.
+//
+//	go run ./bench/quota [--full] [--json] [--only text]
+//
+// Each server has a quota of one sort: a token bucket of 400 that fills at 200 a second; a window of 400 calls in each 2 s; or a bucket of 2,000
+// points that fills at 1,000 a second, of which calls take 1, 5 or 9 and which tells of them in the body of its answers as Shopify's GraphQL API
+// does: at first it takes twice what a call costs and gives half of it back. It answers after 20 ms, and refuses at once. Sixteen workers call it
+// through package httpx with a gate of package ratelimit as often as the gate lets them. Where others share the quota, another program takes a
+// quarter of it, steadily and unannounced.
+//
+// What is used is the part, of what the server could have let through less what the others got, that our calls took between two moments in the
+// steady state. Both moments are at the same phase of the window, and the server itself keeps the counts as of them; of a bucket, what lay in it
+// at the first moment and was spent by the second counts as allowed, too. Refusals are told per 1,000 calls in that time. The steady state begins
+// after a warm-up; what was refused in that is told apart.
+//
+// In the middle of the time that is measured the client may be replaced: in a restart it is thrown away with its calls under way, and one with a fresh gate
+// goes on at once; in a takeover it ends its calls first, as a daemon that hands a lease over. Beside another one, two clients of 8 workers that do not
+// know of each other share the server for the whole time. Where the quota changes, the server halves or doubles it in the middle of a window, and measuring
+// begins at the first moment of that phase when one window has passed; refusals before that are those of the warm-up.
+//
+// Without --full all scenarios go side by side at half of the rates, for 42 s. With it, a third of them at a time go at full rates for 70 s, three times:
+// medians are told, and the worst. Each report says how much of the processors the benchmark took, and how late its own timers were: when 99 % of them are not
+// within 10 ms the machine is too busy for the figures to mean anything.
+//
+// It ends with code 1 when a figure is missed, and with 2 when the command line is wrong.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"syncd/bench/internal/lab"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "quota:", err)
+	}
+	os.Exit(code)
+}
+
+// settings are what the command line asks for, and what follows from it.
+type settings struct {
+	full, json bool
+	only       string
+	timing
+}
+
+// timing is how long scenarios last, and how fast their servers are.
+type timing struct {
+	scale     float64       // of the rates and limits
+	length    time.Duration // of a window, and in how long an empty bucket is full
+	warm      time.Duration // windows fit in both
+	lasts     time.Duration
+	rounds    int
+	atOneTime int
+}
+
+var (
+	short   = timing{scale: 0.5, length: 2 * time.Second, warm: 14 * time.Second, lasts: 26 * time.Second, rounds: 1, atOneTime: 100}
+	full    = timing{scale: 1, length: 2 * time.Second, warm: 30 * time.Second, lasts: 40 * time.Second, rounds: 3, atOneTime: 16}
+	trial   = timing{scale: 0.25, length: 500 * time.Millisecond, warm: time.Second, lasts: 1500 * time.Millisecond, rounds: 1, atOneTime: 100}
+	program = map[bool]timing{false: short, true: full}
+)
+
+func parse(args []string, errw io.Writer) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("quota", flag.ContinueOnError)
+	f.SetOutput(errw)
+	f.BoolVar(&s.full, "full", false, "full rates, longer, three times; some 11 minutes")
+	f.BoolVar(&s.json, "json", false, "print JSON")
+	f.StringVar(&s.only, "only", "", "only scenarios whose name contains this `text`")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	s.timing = program[s.full]
+	switch {
+	case f.NArg() > 0:
+		return s, fmt.Errorf("no arguments are wanted, but there is %q", f.Arg(0))
+	case len(s.chosen()) == 0:
+		return s, fmt.Errorf("--only %s: no scenario is called so", s.only)
+	}
+	return s, nil
+}
+
+// chosen are the scenarios that are played.
+func (s settings) chosen() (out []scenario) {
+	for _, sc := range scenarios() {
+		if strings.Contains(sc.String(), s.only) {
+			out = append(out, sc)
+		}
+	}
+	return out
+}
+
+// run measures and reports; its code is 1 when a figure is missed or something failed.
+func run(ctx context.Context, args []string, out, errw io.Writer) (code int, err error) {
+	s, err := parse(args, errw)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0, nil
+	case err != nil:
+		return 2, err
+	}
+	r, err := s.measure(ctx, errw)
+	if err != nil {
+		return 1, err
+	}
+	write := r.writeText
+	if s.json {
+		write = r.writeJSON
+	}
+	if err := write(out); err != nil {
+		return 1, fmt.Errorf("write the report: %w", err)
+	}
+	if lab.Missed(r.checks()) {
+		return 1, nil
+	}
+	return 0, nil
+}
