@@ -18,7 +18,7 @@
 // know of each other share the server for the whole time. Where the quota changes, the server halves or doubles it in the middle of a window, and measuring
 // begins at the first moment of that phase when one window has passed; refusals before that are those of the warm-up.
 //
-// Without --full all scenarios go side by side at half of the rates, for 42 s. With it, a third of them at a time go at full rates for 70 s, three times:
+// Without --full all scenarios go side by side at three quarters of the rates, for 42 s. With it, a third of them at a time go at full rates for 70 s, three times:
 // medians are told, and the worst. Each report says how much of the processors the benchmark took, and how late its own timers were: when 99 % of them are not
 // within 10 ms the machine is too busy for the figures to mean anything.
 //
@@ -68,7 +68,7 @@ type timing struct {
 }
 
 var (
-	short   = timing{scale: 0.5, length: 2 * time.Second, warm: 14 * time.Second, lasts: 26 * time.Second, rounds: 1, atOneTime: 100}
+	short   = timing{scale: 0.75, length: 2 * time.Second, warm: 22 * time.Second, lasts: 20 * time.Second, rounds: 1, atOneTime: 100}
 	full    = timing{scale: 1, length: 2 * time.Second, warm: 30 * time.Second, lasts: 40 * time.Second, rounds: 3, atOneTime: 16}
 	trial   = timing{scale: 0.25, length: 500 * time.Millisecond, warm: time.Second, lasts: 1500 * time.Millisecond, rounds: 1, atOneTime: 100}
 	program = map[bool]timing{false: short, true: full}
