@@ -258,6 +258,14 @@ func (m *mirror) left(now time.Time, calls []*flight) (left float64) {
 	return left
 }
 
+// theirs is what others take in each second. In a window of which they take less than a two-hundredth it is none: our own count is no more exact.
+func (m *mirror) theirs() float64 {
+	if m.restore == 0 && m.window > 0 && m.others*m.window.Seconds() < m.limit/200 {
+		return 0
+	}
+	return m.others
+}
+
 // comes is what comes back to a bucket in each second for our calls.
 func (m *mirror) comes() float64 { return max(m.restore-m.others, leastRestore*m.restore) }
 
@@ -273,10 +281,10 @@ func (m *mirror) kept(now time.Time, left, share float64, trip time.Duration) fl
 		}
 		k += max(1, m.limit*part)
 	}
-	if m.others > 0 {
-		soon := 1 + math.Ceil(m.others*2*trip.Seconds())
+	if m.theirs() > 0 {
+		soon := 1 + math.Ceil(m.theirs()*2*trip.Seconds())
 		if m.restore == 0 {
-			soon = max(soon, min(m.others*m.first.Sub(now).Seconds(), left/2))
+			soon = max(soon, min(m.theirs()*m.first.Sub(now).Seconds(), left/2))
 		}
 		k += soon
 	}
@@ -327,7 +335,7 @@ func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float6
 	// Who came late makes up for it as long as that is no more than the burst.
 	interval := m.interval(left-kept, m.free(now, trip))
 	most := time.Duration(max(1, burstShare*(left-kept)) * float64(interval))
-	if m.others > 0 || m.restore > 0 {
+	if m.theirs() > 0 || m.restore > 0 {
 		most = interval
 	}
 	if ahead := m.pace.Sub(now); interval > 0 && ahead > most {
@@ -385,7 +393,7 @@ func (m *mirror) interval(left float64, over time.Duration) time.Duration {
 		return time.Duration(float64(time.Second) / max(m.restore-m.others+max(left, 0), m.restore/10, 1e-3))
 	}
 	least := time.Duration(0)
-	if m.others > 0 && m.limit > 0 && m.window > 0 {
+	if m.theirs() > 0 && m.limit > 0 && m.window > 0 {
 		least = time.Duration(float64(m.window) / m.limit / 1.5)
 	}
 	if over <= 0 {
