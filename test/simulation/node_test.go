@@ -37,6 +37,8 @@ type node struct {
 	refused map[jobs.LaneID]time.Time
 	// giving are lanes to be given back as soon as nothing of them is under way.
 	giving map[jobs.LaneID]bool
+	// given are jobs of lanes whose lease was over before what became of them could be stored.
+	given map[jobs.LaneID][]*jobs.Job
 	// busy are the rows and records being written.
 	rows    map[jobs.RowID]bool
 	records map[jobs.EntityKey]bool
@@ -46,7 +48,7 @@ type node struct {
 
 // start begins a daemon.
 func (w *world) start(name string) *node {
-	n := &node{w: w, name: name, doers: map[string]*upsert.Strategy{}, clients: map[jobs.LaneID]*client{}, giving: map[jobs.LaneID]bool{},
+	n := &node{w: w, name: name, doers: map[string]*upsert.Strategy{}, clients: map[jobs.LaneID]*client{}, giving: map[jobs.LaneID]bool{}, given: map[jobs.LaneID][]*jobs.Job{},
 		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, under: map[jobs.LaneID]int{}, refused: map[jobs.LaneID]time.Time{},
 		shards: w.shards, settings: w.settings, lanes: lanes(w.shards), flows: w.configured(w.shards)}
 	n.journal = jobs.New(&wire{w, n}, jobs.Options{Owner: name, Rand: w.st.r.Float64})
@@ -171,6 +173,8 @@ func (n *node) ready(ctx context.Context, h *jobs.Hold) {
 	if old := n.clients[h.LaneID]; old != nil {
 		old.gate.Close()
 	}
+	n.over(n.given[h.LaneID])
+	delete(n.given, h.LaneID)
 	n.clients[h.LaneID] = c
 }
 
@@ -416,7 +420,8 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 		}
 		c.throttled(ctx, a, o)
 	}
-	for n.clients[l] == c { // a lease that is over may be renewed: until then the jobs are under way
+	stored := false
+	for c.hold.Valid() && !stored {
 		done, err := n.journal.Settle(onLane(ctx, l), l.Client, ss)
 		if err == nil {
 			for _, s := range done {
@@ -426,6 +431,7 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 					_ = n.journal.AfterSuspension(ctx, s.Flow, s.Freed) // they are due at the next probe all the same
 				}
 			}
+			stored = true
 			break
 		}
 		if errors.Is(err, jobs.ErrFenced) {
@@ -433,7 +439,17 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 		}
 		a.sleep(a.st.upTo(time.Second))
 	}
-	for _, jb := range u {
+	if !stored {
+		// They are under way until the lane is had anew, and what became of them was found out about.
+		n.given[l] = append(n.given[l], u...)
+		return
+	}
+	n.over(u)
+}
+
+// over forgets jobs that are not under way any more.
+func (n *node) over(js []*jobs.Job) {
+	for _, jb := range js {
 		delete(n.rows, jb.RowID)
 		delete(n.records, jb.EntityKey())
 	}
