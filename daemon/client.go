@@ -72,10 +72,11 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 			c.breaker.Restore(true, s.PausedUntil, s.Evidence)
 		default:
 			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
-			if c.probation.on, err = d.onceRefused(ctx, s); err != nil {
+			if c.probation.since, err = d.onceRefused(ctx, s); err != nil {
 				gate.Close()
 				return nil, err
 			}
+			c.probation.on = !c.probation.since.IsZero()
 		}
 	}
 	err = c.safely("opening the client", func() (err error) {
@@ -91,13 +92,19 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 	return c, nil
 }
 
-// onceRefused reports whether credentials were refused before a person paused the client.
-func (d *Daemon) onceRefused(ctx context.Context, s jobs.ClientState) (bool, error) {
+// onceRefused tells since when credentials were refused, before a person paused the client; zero when they were not.
+func (d *Daemon) onceRefused(ctx context.Context, s jobs.ClientState) (since time.Time, err error) {
 	if s.Reason != ratelimit.ReasonOperator {
-		return false, nil
+		return since, nil
 	}
 	over, err := d.journal.PausedOver(ctx, s.Client)
-	return over.Reason == ratelimit.ReasonSuspended, err
+	if over.Reason == ratelimit.ReasonSuspended {
+		since = over.Since
+		if since.IsZero() {
+			since = s.Since
+		}
+	}
+	return since, err
 }
 
 // keepBreaker stores an opened breaker as the client's pause, so that status and

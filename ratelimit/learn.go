@@ -21,6 +21,7 @@ type learner struct {
 	calm   time.Duration // how long calls stay below it
 	bound  time.Duration // for how long the rate has held calls back since the last refusal
 	opened mark          // when calls began again after the last refusal
+	sooner int           // refusals in a row that came sooner than expected
 	level  float64       // calls that may go now
 	at     time.Time     // as of when
 }
@@ -59,6 +60,8 @@ const (
 	justNow = 2 * time.Second
 	// sure bounds what speaks for one way in which a quota comes back.
 	sure = 3
+	// tooSoon is how many refusals in a row may come sooner than expected until that says something.
+	tooSoon = 4
 	// leastRate is the least rate that is learned: a call in an hour.
 	leastRate = 1.0 / 3600
 )
@@ -112,6 +115,7 @@ func (l *learner) reopened(now time.Time) {
 	}
 	e.laterAccepted, e.laterRefused = 0, 0
 	pause := now.Sub(e.began)
+	grew := l.bound > l.calm
 	e.expected = e.expected || !e.before.at.IsZero() && e.began.Sub(e.opened.at) > 2*pause
 	since := func(m mark, until time.Time) float64 {
 		return max((e.accepted-m.accepted)/max(until.Sub(m.at), time.Millisecond).Seconds(), leastRate)
@@ -123,6 +127,17 @@ func (l *learner) reopened(now time.Time) {
 		l.known = nearly * e.tried
 	default:
 		l.known, e.grown = since(e.opened, now), true
+	}
+	if l.sooner++; grew || e.before.at.IsZero() {
+		l.sooner = 0
+	}
+	if l.sooner > tooSoon {
+		// However seldom calls go, some are refused: their rate is not what it is about.
+		l.known, l.calm, e.grown = 1.5*max(l.known, e.tried), 0, true
+		l.known = min(l.known, MaxRate)
+		if l.sooner > 2*tooSoon {
+			l.sooner = 0
+		}
 	}
 	l.calm = max(l.calm, firstCalm)
 	if !e.before.at.IsZero() && !e.grown {
@@ -166,12 +181,12 @@ func (l *learner) most() float64 { return max(1, l.allowed()*learnedBurst.Second
 func (l *learner) fill(now time.Time) {
 	d := max(now.Sub(l.at), 0)
 	l.at = now
-	if most := l.most(); l.level < most {
-		l.bound += min(d, max(time.Second, l.calm/10))
-		l.level = min(l.level+d.Seconds()*l.allowed(), most)
+	if most, rate := l.most(), l.allowed(); l.level < most {
+		l.bound += min(d, lasting((most-l.level)/rate), max(time.Second, l.calm/10))
+		l.level = min(l.level+d.Seconds()*rate, most)
 	}
 	if l.allowed() >= 2*l.known {
-		l.known, l.bound = l.allowed(), l.calm // nothing was refused: what was known is old
+		l.known, l.bound = min(l.allowed(), MaxRate), l.calm // nothing was refused: what was known is old
 	}
 }
 

@@ -13,6 +13,8 @@ type mirror struct {
 	low    sample // the lowest in the present window, of a quota that comes back at once
 	limit  float64
 	shapes map[string]bool // of calls whose answers tell it
+	probe  time.Duration   // how long to wait until one call finds out what there is, where nothing tells when something comes back
+	denied bool            // what was told of the end of the window has proved wrong, and is not gone by
 
 	// first and last bound the moment at which a quota without Restore is whole again. Servers tell it in whole seconds, rounded in either
 	// direction; each answer narrows it. Both are zero when the server does not tell.
@@ -46,6 +48,10 @@ const (
 	leastRestore = 0.1
 	// staleAfter is for how long what others spend meanwhile is taken as known.
 	staleAfter = 5 * time.Second
+	// firstProbe and mostProbe bound the waits until one call finds out what there is, where nothing tells when something comes back.
+	firstProbe, mostProbe = 500 * time.Millisecond, 5 * time.Minute
+	// doubtAfter is for how long the most certain word of a server is taken for true that nothing is left: one call finds out then.
+	doubtAfter = 15 * time.Minute
 	// observeFor is how far two answers must lie apart for what lies between them to be reckoned.
 	observeFor = 300 * time.Millisecond
 )
@@ -54,9 +60,13 @@ const (
 func (m *mirror) hear(q Quota, f *flight) {
 	f.heard = append(f.heard, m)
 	late := f.seq < m.of.seq
+	if m.denied {
+		q.Reset = 0
+	}
 	if late && (m.restore > 0 || !m.within(q, f)) {
 		return
 	}
+	m.learnProbe(q, f, late)
 	if q.Limit > 0 {
 		m.limit = q.Limit
 	} else {
@@ -72,6 +82,13 @@ func (m *mirror) hear(q Quota, f *flight) {
 	if fresh {
 		m.account()
 	}
+	if !moved && !fresh && m.low.of.seq != 0 && m.restore == 0 && !m.sliding() && m.low.of.ended.Before(f.sent) && q.Remaining > m.low.remaining {
+		// Nothing comes back within a window: one of the two was not true, or the window is another one. The newer one counts.
+		moved = true
+		if q.Remaining-m.low.remaining > m.limit/2 && f.ended.Before(m.first) {
+			m.denied, m.first, m.last = true, time.Time{}, time.Time{}
+		}
+	}
 	if moved || q.Remaining <= m.low.remaining || m.low.of.seq == 0 || m.sliding() {
 		m.low = sample{remaining: q.Remaining, of: *f}
 	}
@@ -83,6 +100,19 @@ func (m *mirror) hear(q Quota, f *flight) {
 	}
 	m.told, m.of = q, *f
 	m.compare(fresh)
+}
+
+// learnProbe adapts how long to wait where nothing tells when something comes back: half as long again after nothing had, a little less after something had.
+func (m *mirror) learnProbe(q Quota, f *flight, late bool) {
+	switch {
+	case late || m.of.seq == 0:
+	case q.Remaining >= 1:
+		if m.told.Remaining < 1 {
+			m.probe = max(m.probe*24/25, firstProbe)
+		}
+	case m.told.Remaining < 1 && f.sent.Sub(m.of.ended) >= m.probe/2:
+		m.probe = min(max(m.probe, firstProbe)*3/2, mostProbe)
+	}
 }
 
 // account reckons what others have spent in the window that is over.
@@ -241,6 +271,8 @@ func (m *mirror) left(now time.Time, calls []*flight) (left float64) {
 		counted = func(f *flight) bool { return !f.underWay() }
 	case m.restore > 0:
 		left = m.told.Remaining
+	case m.sliding() && m.window == 0:
+		left = m.told.Remaining
 	case m.sliding():
 		left = min(m.told.Remaining+m.spent.since(m.of.sent, m.span(), now), m.limit)
 	default:
@@ -248,7 +280,7 @@ func (m *mirror) left(now time.Time, calls []*flight) (left float64) {
 		counted = func(f *flight) bool { return f.counted(m) }
 	}
 	for _, f := range calls {
-		if !counted(f) {
+		if !counted(f) && (m.shapes[f.shape] || f.underWay()) {
 			left -= f.cost
 		}
 	}
@@ -328,7 +360,14 @@ func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float6
 	case m.over(now) && lacks:
 		return alone(now, calls, m.last)
 	case lacks:
-		return m.later(now, cost-(left-kept))
+		v := m.later(now, cost-(left-kept))
+		// Whatever it is reckoned from: what was told may be wrong by now.
+		if doubt := m.of.ended.Add(m.patience()); !now.Before(doubt) {
+			return alone(now, calls, doubt)
+		} else if d := doubt.Sub(now); d < v.wait {
+			v.wait = d
+		}
+		return v
 	case m.stale(now):
 		return alone(now, calls, m.of.ended.Add(staleAfter))
 	}
@@ -354,6 +393,14 @@ func alone(now time.Time, calls []*flight, edge time.Time) verdict {
 	return verdict{}
 }
 
+// patience is for how long after the newest answer it is taken for true that nothing is left.
+func (m *mirror) patience() time.Duration {
+	if m.sliding() && m.window == 0 {
+		return max(m.probe, firstProbe)
+	}
+	return doubtAfter
+}
+
 // later is when what lacks may be there.
 func (m *mirror) later(now time.Time, lack float64) verdict {
 	switch {
@@ -361,6 +408,9 @@ func (m *mirror) later(now time.Time, lack float64) verdict {
 		return verdict{wait: lasting(lack / m.comes()), answer: true}
 	case !m.last.IsZero():
 		return verdict{wait: max(m.last.Sub(now), time.Millisecond), answer: true}
+	}
+	if m.window == 0 {
+		return verdict{wait: mostProbe, answer: true}
 	}
 	return verdict{wait: max(m.spent.nextBack(now, m.span()), time.Millisecond), answer: true}
 }
@@ -373,6 +423,9 @@ func lasting(s float64) time.Duration {
 func (m *mirror) free(now time.Time, trip time.Duration) time.Duration {
 	if m.restore > 0 {
 		return time.Second
+	}
+	if m.sliding() && m.window == 0 {
+		return 0
 	}
 	if m.sliding() {
 		// In the long run one call goes for each that the server lets go of, and all but a hundredth of the window is spent.

@@ -8,6 +8,9 @@ import (
 	"syncd/internal/mutant"
 )
 
+// longRefused is after what time of nothing but refusals that is an error.
+const longRefused = 15 * time.Minute
+
 // saveTimeout bounds how long an answer is held up by a slow store.
 const saveTimeout = 5 * time.Second
 
@@ -113,8 +116,13 @@ func (g *Gate) lengthen(reason, evidence string, now, until time.Time) (beneath 
 		return beneath
 	}
 	since := now.UTC()
-	if active {
+	// Refused again and again without a call that is served between, it is one long pause.
+	goesOn := g.strikes > 1 && (reason == ReasonThrottled || reason == ReasonUnavailable) && (g.pause.Reason == ReasonThrottled || g.pause.Reason == ReasonUnavailable)
+	if active || goesOn {
 		since = g.pause.Since
+	}
+	if goesOn && g.pause.Until.Sub(since) < longRefused && until.Sub(since) >= longRefused {
+		g.log.Error("the server refuses call after call; it is asked less and less often, by one call each time", "since", since, "strikes", g.strikes, "evidence", evidence)
 	}
 	g.set(Pause{Until: until.UTC(), Reason: reason, Evidence: evidence, Since: since, Strikes: g.strikes}, now)
 	if active {
@@ -233,7 +241,7 @@ func (g *Gate) resume(ctx context.Context, by string, persons bool) error {
 	case g.pause.Active(now) && g.pause.Reason == ReasonOperator && !persons:
 	case g.pause.Active(now):
 		g.log.Info("client resumed", "by", by, "reason", g.pause.Reason, "since", g.pause.Since)
-		g.strikes = 0
+		g.strikes, g.shapes, g.pacer.mirrors = 0, nil, nil
 		g.set(Pause{}, now)
 	case g.pause != (Pause{}):
 		g.set(Pause{}, now)

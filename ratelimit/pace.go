@@ -17,6 +17,7 @@ type pacer struct {
 	mirrors  []*mirror
 	learned  learner
 	costs    map[string]float64 // what calls of a shape took so far
+	shapes   [kinds][]string    // which calls of a kind had
 
 	seq   uint64
 	calls []*flight // under way, and those that newer answers do not certainly count; oldest first
@@ -123,6 +124,23 @@ func (p *pacer) next(now time.Time, a Ask) (v verdict, by held) {
 
 // within is how many calls may go within a time, as far as that is known now; negative for any number.
 func (p *pacer) within(now time.Time, d time.Duration, a Ask) float64 {
+	if shapes := p.shapes[a.Kind]; a.Shape == "" && len(shapes) > 0 {
+		best := 0.0
+		for _, shape := range shapes {
+			if shape == "" {
+				continue
+			}
+			a.Shape = shape
+			n := p.within(now, d, a)
+			if n < 0 {
+				return n
+			}
+			best = max(best, n)
+		}
+		if a.Shape != "" {
+			return best
+		}
+	}
 	most := -1.0
 	bound := func(n float64) {
 		if n = max(n, 0); most < 0 || n < most {
@@ -194,6 +212,32 @@ func (p *pacer) lately(now time.Time) (n int, next time.Duration) {
 	return n, next
 }
 
+// best is next for a call of any shape that calls of its kind have had; who only looks has no shape.
+func (p *pacer) best(now time.Time, a Ask) (v verdict, by held) {
+	shapes := p.shapes[a.Kind]
+	if a.Shape != "" || len(shapes) == 0 {
+		return p.next(now, a)
+	}
+	for i, shape := range shapes {
+		a.Shape = shape
+		o, what := p.next(now, a)
+		if o.ok() {
+			return o, what
+		}
+		if i == 0 || o.wait < v.wait {
+			v, by = o, what
+		}
+	}
+	return v, by
+}
+
+// note keeps which shapes calls of a kind have.
+func (p *pacer) note(a Ask) {
+	if l := p.shapes[a.Kind]; len(l) < mostCosts && !slices.Contains(l, a.Shape) {
+		p.shapes[a.Kind] = append(l, a.Shape)
+	}
+}
+
 // take lets a call go now.
 func (p *pacer) take(now time.Time, a Ask) *flight {
 	f := &flight{kind: a.Kind, shape: a.Shape, cost: p.cost(a), sent: now}
@@ -207,6 +251,7 @@ func (p *pacer) take(now time.Time, a Ask) *flight {
 		m.take(now, f.cost, p.calls, p.settings.Share, p.trip)
 	}
 	p.learned.take(now, f.cost)
+	p.note(a)
 	p.seq++
 	f.seq = p.seq
 	p.calls = append(p.calls, f)
@@ -269,6 +314,9 @@ func (p *pacer) learnCost(f *flight, sig Signal) {
 // told takes in what an answer says of one quota. A server that counts calls of several shapes apart may not name what it tells of: a
 // quota with another limit, told of another shape, is another one.
 func (p *pacer) told(q Quota, f *flight) {
+	if !q.Known && q.Window == 0 && !q.Concurrent {
+		return // a limit over nobody knows what time
+	}
 	same := func(m *mirror) bool { return m.told.Scope == q.Scope && m.told.Concurrent == q.Concurrent }
 	i := slices.IndexFunc(p.mirrors, func(m *mirror) bool { return same(m) && m.shapes[f.shape] })
 	if i < 0 {
@@ -304,7 +352,7 @@ func (p *pacer) forget(now time.Time) {
 			return false
 		}
 		for _, m := range p.mirrors {
-			if !f.before(&m.of) && f.seq != m.of.seq && now.Sub(f.ended) < time.Minute {
+			if p.concerns(m, f.shape) && !f.before(&m.of) && f.seq != m.of.seq && now.Sub(f.ended) < time.Minute {
 				return false
 			}
 		}

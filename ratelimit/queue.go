@@ -119,26 +119,15 @@ func (g *Gate) dispatch() {
 			g.turnAway(p)
 			return
 		}
-		w := g.first()
-		if w == nil {
-			return
-		}
-		if p := g.shapePaused(w.ask.Shape); p != nil {
-			g.leave(w)
-			w.err = p
-			close(w.done)
-			continue
-		}
 		now := time.Now()
 		if g.resting && !g.closed {
 			g.resting = false
 			g.pacer.reopened(now)
 		}
-		v, by := g.pacer.next(now, w.ask)
-		g.heldBy = by
-		if !v.ok() {
-			if !g.closed {
-				g.timer = time.AfterFunc(min(v.least(), mostRest), func() {
+		w, rest := g.first(now)
+		if w == nil {
+			if rest > 0 && !g.closed {
+				g.timer = time.AfterFunc(min(rest, mostRest), func() {
 					g.mu.Lock()
 					defer g.mu.Unlock()
 					g.dispatch()
@@ -147,6 +136,10 @@ func (g *Gate) dispatch() {
 			return
 		}
 		g.leave(w)
+		if w.err != nil {
+			close(w.done)
+			continue
+		}
 		if !w.look {
 			w.flight = g.pacer.take(now, w.ask)
 			g.last = w.ask.Kind
@@ -169,13 +162,31 @@ func (g *Gate) turnAway(p *PausedError) {
 	}
 }
 
-// first is whose turn it is: kinds that wait take turns, and within a kind those who came first go first. Who only looks does not keep others
-// from their turn. The caller holds mu.
-func (g *Gate) first() *waiter {
+// first is whose turn it is, and can go: kinds that wait take turns, within a kind those who came first go first, and who waits for a quota of its
+// own keeps no others back. Without one, rest is until when to look again; 0 when nobody waits. The caller holds mu.
+func (g *Gate) first(now time.Time) (next *waiter, rest time.Duration) {
 	for i := range kinds {
-		if q := g.queues[(g.last+1+i)%kinds]; len(q) > 0 {
-			return q[0]
+		looked := map[string]bool{}
+		for _, w := range g.queues[(g.last+1+i)%kinds] {
+			if looked[w.ask.Shape] {
+				continue
+			}
+			looked[w.ask.Shape] = true
+			if p := g.shapePaused(w.ask.Shape); p != nil {
+				w.err = p
+				return w, 0
+			}
+			v, by := g.pacer.next(now, w.ask)
+			if w.look {
+				v, by = g.pacer.best(now, w.ask)
+			}
+			if v.ok() {
+				return w, 0
+			}
+			if d := v.least(); rest == 0 || d < rest {
+				rest, g.heldBy = d, by
+			}
 		}
 	}
-	return nil
+	return nil, rest
 }

@@ -360,7 +360,17 @@ func (r *reading) three(limit, remaining, reset, scope string, window time.Durat
 	if d, ok := r.until(reset); ok {
 		q.Reset = d
 	}
+	if negative, _, number := decimal(firstOf(most)); number && (negative || q.Limit == 0) {
+		delete(r.quotas, printable(scope)) // so some tell that there is none
+	}
 	return true
+}
+
+// firstOf is the first of several limits, without its window.
+func firstOf(limits string) string {
+	first, _, _ := strings.Cut(limits, ",")
+	first, _, _ = strings.Cut(first, ";")
+	return strings.TrimSpace(first)
 }
 
 // windows are the ends of header names that tell a window, as Kong has them.

@@ -45,6 +45,9 @@ func (g *Gate) refusedShape(f *flight, sig Signal, now time.Time) bool {
 	if s.refused++; s.refused < 2 || !s.others {
 		return false
 	}
+	if sig.RetryAfter > g.settings.MaxPause {
+		return false // somebody has to look, and the client as a whole is shown
+	}
 	d, _, note := g.length(sig, ReasonThrottled, s.refused)
 	s.until, s.since = now.Add(d), now
 	s.text = fmt.Sprintf("%s at %s%s; only calls of %q are refused", sig.Evidence, now.UTC().Format(time.RFC3339), note, f.shape)
