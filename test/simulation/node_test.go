@@ -109,6 +109,12 @@ func (n *node) own(ctx context.Context, a *actor) {
 			continue
 		}
 		n.heed(ctx, &s, at)
+		for l, js := range n.given {
+			if !slices.ContainsFunc(n.journal.Holds(), func(h *jobs.Hold) bool { return h.LaneID == l }) {
+				n.over(js)
+				delete(n.given, l)
+			}
+		}
 		for _, l := range n.lanes {
 			if !slices.ContainsFunc(n.journal.Holds(), func(h *jobs.Hold) bool { return h.LaneID == l }) {
 				n.take(ctx, &s, l)
@@ -434,12 +440,12 @@ func (n *node) write(ctx context.Context, a *actor, l jobs.LaneID, u []*jobs.Job
 			stored = true
 			break
 		}
-		if errors.Is(err, jobs.ErrFenced) {
-			break
+		if stored = errors.Is(err, jobs.ErrFenced); stored {
+			break // by whoever has the lane now
 		}
 		a.sleep(a.st.upTo(time.Second))
 	}
-	if !stored {
+	if !stored && n.clients[l] == c {
 		// They are under way until the lane is had anew, and what became of them was found out about.
 		n.given[l] = append(n.given[l], u...)
 		return
