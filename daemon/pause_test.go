@@ -111,6 +111,11 @@ func TestCredentialsRefusedBeforeAPersonsPauseAreTriedByOneCallAfterIt(t *testin
 		if n := door.called() - before; n != 1 {
 			t.Errorf("%d calls, want 1", n)
 		}
+		for _, c := range w.daemon.Clients() {
+			if c.Client == "erp" && c.Suspended.IsZero() {
+				t.Error("nobody is told since when the credentials are refused")
+			}
+		}
 	})
 }
 
