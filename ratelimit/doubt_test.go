@@ -314,3 +314,26 @@ func TestOneKindOfCallsIsNotHeldBeyondMaxPauseInSilence(t *testing.T) {
 		}
 	})
 }
+
+func TestALostCallIsCountedInItsOwnQuotaAlone(t *testing.T) {
+	countedApart(t, func(t *testing.T, g *Gate) {
+		spent := func(shape string) float64 {
+			for _, m := range g.pacer.mirrors {
+				if m.shapes[shape] {
+					return m.own
+				}
+			}
+			t.Fatalf("no quota tells of %s", shape)
+			return 0
+		}
+		orders, stock := spent("POST /orders"), spent("GET /stock")
+		p, err := g.Enter(t.Context(), Ask{Kind: Writing, Shape: "POST /orders"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Drop(true)
+		if o, s := spent("POST /orders"), spent("GET /stock"); o != orders+1 || s != stock {
+			t.Errorf("counted are %v and %v, want %v and %v", o, s, orders+1, stock)
+		}
+	})
+}

@@ -365,7 +365,9 @@ func (p *pacer) dropped(now time.Time, f *flight, sent bool) {
 	if sent {
 		f.ended = now
 		for _, m := range p.mirrors {
-			m.counted(f)
+			if p.concerns(m, f.shape) {
+				m.counted(f)
+			}
 		}
 		p.forget(now)
 		return
