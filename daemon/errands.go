@@ -8,16 +8,16 @@ import (
 	"syncd/jobs"
 )
 
-// errandEvery is how often a client's owner looks for errands to it.
-const errandEvery = 5 * time.Second
+// errandAgain is how long an errand waits whose step failed.
+const errandAgain = 5 * time.Second
 
-// errands works off what a person asked for that takes long: one small step after
-// the other, and none while another is due.
-func (d *Daemon) errands(soft context.Context, c *client, plan *Plan) {
+// workOff works off what a person asked for that takes long: one small step after
+// the other, and none while another is due. When none is open it rests.
+func (d *Daemon) workOff(soft context.Context, c *client, plan *Plan, rests *rester) {
 	flows := plan.JobFlows()
 	for soft.Err() == nil {
-		wait := errandEvery
-		rs, err := d.journal.Runs(soft, true, 100)
+		wait := longestIdle
+		rs, err := d.journal.Runs(soft, true, 1000)
 		if err != nil && soft.Err() == nil {
 			d.log.Debug("reading the errands failed", "client", c.name, "error", err)
 		}
@@ -27,7 +27,11 @@ func (d *Daemon) errands(soft context.Context, c *client, plan *Plan) {
 			}
 			wait = min(wait, d.step(soft, r, flows))
 		}
-		sleep(soft, wait)
+		if wait == longestIdle && err == nil {
+			rests.idle(soft, wait) // one that is opened is found by run.look
+		} else {
+			sleep(soft, min(wait, errandAgain))
+		}
 	}
 }
 
@@ -41,7 +45,7 @@ func (d *Daemon) step(ctx context.Context, r jobs.Run, flows map[string]*jobs.Fl
 		if !errors.Is(err, context.Canceled) {
 			d.log.Warn("going on with an errand failed; tried again", "errand", r.ID, "kind", r.Kind, "flow", r.Flow, "error", err)
 		}
-		return errandEvery
+		return errandAgain
 	}
 	if st.Run.ID != 0 && !st.Run.Open() {
 		d.log.Info("an errand is done", "errand", r.ID, "kind", r.Kind, "flow", r.Flow, "message", st.Run.Message)

@@ -32,10 +32,8 @@ type lane struct {
 	log     *slog.Logger
 	lookups *lookups
 
-	woken chan struct{}
+	rester
 	slots chan struct{}
-	// idling: the lane rests because nothing is due.
-	idling atomic.Bool
 	// lacking is told of flows that the lane is run without and that have due jobs.
 	lacking func(client, flow string)
 
@@ -61,7 +59,7 @@ const mostClaimed = 1000
 
 func newLane(d *Daemon, c *client, id jobs.LaneID, flows map[string]*jobs.Flow) (*lane, error) {
 	l := &lane{d: d, id: id, client: c, flows: flows, doers: map[string]*upsert.Strategy{}, batch: 1, single: true, log: c.log,
-		woken: make(chan struct{}, 1), slots: make(chan struct{}, max(c.plan.Concurrency, 1)), lacking: func(string, string) {},
+		rester: rester{woken: make(chan struct{}, 1)}, slots: make(chan struct{}, max(c.plan.Concurrency, 1)), lacking: func(string, string) {},
 		rows: map[jobs.RowID]bool{}, records: map[jobs.EntityKey]bool{}, lookups: newLookups()}
 	if c.target == nil {
 		return nil, fmt.Errorf("client %s cannot be written to", c.name)
@@ -84,14 +82,6 @@ func newLane(d *Daemon, c *client, id jobs.LaneID, flows map[string]*jobs.Flow) 
 	}
 	l.settler = newSettler(l)
 	return l, nil
-}
-
-// wake makes the lane look for due jobs at once.
-func (l *lane) wake() {
-	select {
-	case l.woken <- struct{}{}:
-	default:
-	}
 }
 
 // run claims and dispatches until soft ends, then waits for what is under way.
@@ -167,7 +157,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	}
 	l.expiry(soft, got)
 	if len(got.Jobs) == 0 {
-		return l.idle(soft)
+		return l.untilDue(soft)
 	}
 	begin, end := context.WithTimeout(soft, lateTime)
 	defer end()
@@ -255,12 +245,8 @@ func (l *lane) thin(soft context.Context) bool {
 	return true
 }
 
-// longestIdle is how long a lane rests at most when nothing is due. What others make due
-// meanwhile is found by run.look, for all lanes at once.
-const longestIdle = time.Minute
-
-// idle rests until the next job is due, or until one was made due by whomever.
-func (l *lane) idle(soft context.Context) bool {
+// untilDue rests until the next job is due, or until one was made due by whomever.
+func (l *lane) untilDue(soft context.Context) bool {
 	next, err := l.d.journal.NextDue(soft, l.id)
 	if err != nil {
 		return l.rest(soft, time.Second)
@@ -269,22 +255,7 @@ func (l *lane) idle(soft context.Context) bool {
 	if !next.IsZero() {
 		d = min(max(next.Sub(l.d.journal.Now()), 20*time.Millisecond), longestIdle)
 	}
-	l.idling.Store(true)
-	defer l.idling.Store(false)
-	return l.rest(soft, d)
-}
-
-// rest waits to be woken, for d at most.
-func (l *lane) rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-l.woken:
-	case <-t.C:
-	case <-ctx.Done():
-		return false
-	}
-	return true
+	return l.idle(soft, d)
 }
 
 // unit is what is written in one go: a batch of one flow, or one job.

@@ -82,10 +82,11 @@ func (r *run) lack(log *slog.Logger) func(client, flow string) {
 	}
 }
 
-// lookEvery is how often a daemon looks for what others have made due in lanes that rest.
+// lookEvery is how often a daemon looks for what others have left to do for those of
+// its clients that rest.
 const lookEvery = time.Second
 
-// look wakes lanes that rest when something is due in them: another daemon or the
+// look wakes what rests when there is something to do for it: another daemon or the
 // command line may have made it so. One look for all costs a fraction of one for each.
 func (r *run) look(ctx context.Context, d *Daemon) {
 	t := time.NewTicker(lookEvery)
@@ -96,26 +97,41 @@ func (r *run) look(ctx context.Context, d *Daemon) {
 			return
 		case <-t.C:
 		}
-		idle := map[jobs.LaneID]*lane{}
+		lanes, asked, errands := map[jobs.LaneID]*rester{}, map[string]*rester{}, map[string]*rester{}
 		for _, t := range r.all() {
-			if t.lane != nil && t.lane.idling.Load() {
-				idle[t.hold.LaneID] = t.lane
+			if t.lane != nil && t.lane.idles() {
+				lanes[t.hold.LaneID] = &t.lane.rester
+			}
+			if t.asked != nil && t.asked.idles() {
+				asked[t.hold.Client] = t.asked
+			}
+			if t.errands != nil && t.errands.idles() {
+				errands[t.hold.Client] = t.errands
 			}
 		}
-		if len(idle) == 0 {
+		if len(lanes)+len(asked)+len(errands) == 0 {
 			continue
 		}
 		short, cancel := context.WithTimeout(ctx, ownTime)
-		due, err := d.journal.WhereDue(short, slices.Collect(maps.Keys(idle)))
+		do, err := d.journal.Look(short, slices.Collect(maps.Keys(lanes)), slices.Collect(maps.Keys(asked)))
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			d.log.Debug("looking for due jobs of all lanes failed", "error", err)
-			for _, l := range idle {
-				l.wake() // each looks for itself, and tells what is wrong
-			}
+			d.log.Debug("looking for what is to do failed", "error", err)
+			// Each looks for itself, and tells what is wrong.
+			wakeAll(lanes, slices.Collect(maps.Keys(lanes)))
+			wakeAll(asked, slices.Collect(maps.Keys(asked)))
+			continue
 		}
-		for _, id := range due {
-			idle[id].wake()
+		wakeAll(lanes, do.Lanes)
+		wakeAll(asked, do.Asked)
+		wakeAll(errands, do.Errands)
+	}
+}
+
+func wakeAll[K comparable](all map[K]*rester, which []K) {
+	for _, k := range which {
+		if r := all[k]; r != nil {
+			r.wake()
 		}
 	}
 }

@@ -9,12 +9,10 @@ import (
 	"syncd/jobs"
 )
 
-// requestEvery is how often a source client looks for requests to it.
-const requestEvery = time.Second
-
 // serveRequests answers durable wishes for the present state of a source's
-// records: a job too old to be sent, a dead letter that is to be mapped again.
-func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, repeats map[string]*repeat, wake func(string)) {
+// records: a job too old to be sent, a dead letter that is to be mapped again. When
+// none is left it rests.
+func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, repeats map[string]*repeat, wake func(string), rests *rester) {
 	for soft.Err() == nil {
 		if c.open(soft) != nil {
 			return
@@ -34,7 +32,8 @@ func (d *Daemon) serveRequests(soft context.Context, c *client, plan *Plan, repe
 			served++
 		}
 		if served < 50 {
-			sleep(soft, requestEvery)
+			// What is due by then, or could not be answered now, is found by run.look.
+			rests.idle(soft, longestIdle)
 		}
 	}
 }

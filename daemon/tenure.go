@@ -20,6 +20,9 @@ type tenure struct {
 	hold   *jobs.Hold
 	client *client
 	lane   *lane // nil for a client that nothing is written to
+	// asked and errands are those who answer requests to the client and who work off
+	// errands of it; nil where nobody has to.
+	asked, errands *rester
 	// soft ends pulling and claiming, hard ends writes under way.
 	soft, hard context.CancelFunc
 	// runs is what goes on until the tenure ends.
@@ -73,7 +76,8 @@ func (d *Daemon) prepare(ctx context.Context, r *run, h *jobs.Hold) (*tenure, er
 	}
 	if h.Shard == 0 {
 		t.read(soft, hard, r)
-		t.runs = append(t.runs, func() { d.errands(soft, t.client, r.plan) })
+		t.errands = newRester()
+		t.runs = append(t.runs, func() { d.workOff(soft, t.client, r.plan, t.errands) })
 	}
 	// One daemon is enough for it: whoever has the first lane.
 	if lanes := r.plan.Lanes(); h.LaneID == lanes[0] {
@@ -92,7 +96,8 @@ func (t *tenure) read(soft, hard context.Context, r *run) {
 		t.runs = append(t.runs, func() { p.run(soft, hard) })
 	}
 	if len(fs) > 0 {
-		t.runs = append(t.runs, func() { t.d.serveRequests(soft, t.client, r.plan, repeats, r.wake) })
+		t.asked = newRester()
+		t.runs = append(t.runs, func() { t.d.serveRequests(soft, t.client, r.plan, repeats, r.wake, t.asked) })
 	}
 }
 

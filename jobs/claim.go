@@ -518,26 +518,47 @@ func formerly(ctx context.Context, tx Tx, flow string) (*Flow, error) {
 // NextDue returns when the next job of a lane is due; zero when none is open.
 func (j *Journal) NextDue(ctx context.Context, lane LaneID) (t time.Time, err error) {
 	err = j.engine.View(ctx, func(tx Tx) error {
-		t, err = tx.NextDue(ctx, lane)
+		next, err := tx.NextDue(ctx, []LaneID{lane})
+		if err == nil {
+			t = next[0]
+		}
 		return err
 	})
 	return t, wrap(err, "find the next due job of client %s", lane)
 }
 
-// WhereDue returns those of lanes in which a job is due.
-func (j *Journal) WhereDue(ctx context.Context, lanes []LaneID) (due []LaneID, err error) {
+// ToDo is what waits for a daemon.
+type ToDo struct {
+	// Lanes are those in which a job is due.
+	Lanes []LaneID
+	// Asked are the source clients to which a request is due.
+	Asked []string
+	// Errands are the clients of which an errand is open.
+	Errands []string
+}
+
+// Look returns what there is to do in some lanes, for some source clients, and of all
+// errands.
+func (j *Journal) Look(ctx context.Context, lanes []LaneID, sources []string) (do ToDo, err error) {
 	err = j.engine.View(ctx, func(tx Tx) error {
-		due = nil
-		for _, lane := range lanes {
-			next, err := tx.NextDue(ctx, lane)
-			if err != nil {
-				return err
-			}
-			if !next.IsZero() && !next.After(j.Now()) {
-				due = append(due, lane)
+		do = ToDo{}
+		next, err := tx.NextDue(ctx, lanes)
+		if err != nil {
+			return err
+		}
+		for i, at := range next {
+			if !at.IsZero() && !at.After(j.Now()) {
+				do.Lanes = append(do.Lanes, lanes[i])
 			}
 		}
-		return nil
+		if do.Asked, err = tx.Asked(ctx, sources, j.Now()); err != nil {
+			return err
+		}
+		rs, err := tx.Runs(ctx, true, mostRuns)
+		for i := range rs {
+			do.Errands = append(do.Errands, rs[i].Client)
+		}
+		return err
 	})
-	return due, wrap(err, "find the lanes in which a job is due")
+	return do, wrap(err, "look for what is due")
 }

@@ -88,8 +88,9 @@ type Tx interface {
 	// by DueAt, at most limit. In an Update they are held as those of Rows are;
 	// rows that another transaction holds are left out, not waited for.
 	Due(ctx context.Context, lane LaneID, now time.Time, limit int) ([]Row, error)
-	// NextDue returns the earliest DueAt of a lane's ready rows; zero when none.
-	NextDue(ctx context.Context, lane LaneID) (time.Time, error)
+	// NextDue returns for each of lanes, in their order, the earliest DueAt of its ready
+	// rows; zero when none.
+	NextDue(ctx context.Context, lanes []LaneID) ([]time.Time, error)
 	// Reshard sets the shard of at most limit ready rows of a client that are not of
 	// the shard ShardOf(k, shards), and returns how many they were.
 	Reshard(ctx context.Context, client string, shards, limit int) (int, error)
@@ -156,6 +157,8 @@ type Tx interface {
 	AddRequests(ctx context.Context, rs []Request) error
 	// Requests returns due requests to a source client, oldest first.
 	Requests(ctx context.Context, client string, now time.Time, limit int) ([]Request, error)
+	// Asked returns those of clients to which a request is due, each once.
+	Asked(ctx context.Context, clients []string, now time.Time) ([]string, error)
 	// PostponeRequest sets when a request is due next.
 	PostponeRequest(ctx context.Context, id int64, due time.Time) error
 	DeleteRequests(ctx context.Context, ids []int64) error

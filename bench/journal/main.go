@@ -86,6 +86,11 @@ func parse(args []string, errw io.Writer) (settings, error) {
 	case len(s.journals()) == 0:
 		return s, fmt.Errorf("--journal %s is not sqlite, postgres or both", s.journal)
 	}
+	if s.profile != "" {
+		if err := os.MkdirAll(s.profile, 0o755); err != nil {
+			return s, fmt.Errorf("--profile: %w", err)
+		}
+	}
 	for name := range strings.SplitSeq(s.only, ",") {
 		if !slices.Contains(names, name) {
 			return s, fmt.Errorf("--only %s: there is no such section; there are %s", name, strings.Join(names, ", "))

@@ -195,6 +195,25 @@ var claimSentences = []sentence{
 		})
 		t.same("after the first was put off", withoutIDs(t.requests(noon, 2)), []jobs.Request{rs[2], rs[0]})
 	}},
+	{"who is asked for something is told of many at once", func(t *engineTest) {
+		ask := func(client, id string, due time.Time) jobs.Request {
+			return jobs.Request{Client: client, Flow: "orders", SourceID: id, Kind: jobs.Refresh, At: noon.Add(-time.Hour), DueAt: due}
+		}
+		odd := "an \x1aodd\xff one"
+		t.update(func(ctx context.Context, tx jobs.Tx) error {
+			return tx.AddRequests(ctx, []jobs.Request{ask("shop", "later", noon.Add(time.Microsecond)), ask("shop", "due", noon), ask("shop", "too", noon),
+				ask("erp", "later too", noon.Add(time.Microsecond)), ask(odd, "past", noon.Add(-time.Hour)), ask("unasked about", "due too", noon)})
+		})
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			got, err := tx.Asked(ctx, []string{"nobody", "erp", odd, "shop"}, noon)
+			slices.Sort(got)
+			t.same("those who are asked", got, []string{odd, "shop"})
+			if none, err := tx.Asked(ctx, nil, noon); len(none) != 0 || err != nil {
+				t.Errorf("of nobody it is %v, %v", none, err)
+			}
+			return err
+		})
+	}},
 }
 
 func claimOf(id, client string, n int) jobs.Claim {

@@ -50,7 +50,7 @@ var dueSentences = []sentence{
 	{"the next due time is that of the earliest ready row", func(t *engineTest) {
 		next := func(client string) (at time.Time) {
 			t.view(func(ctx context.Context, tx jobs.Tx) (err error) {
-				at, err = tx.NextDue(ctx, jobs.LaneID{Client: client})
+				at, err = nextDue(ctx, tx, jobs.LaneID{Client: client})
 				return err
 			})
 			return at
@@ -144,7 +144,7 @@ var dueSentences = []sentence{
 			t.Helper()
 			for name, run := range map[string]func(func(context.Context, jobs.Tx) error){"a View": t.view, "an Update": t.update} {
 				run(func(ctx context.Context, tx jobs.Tx) error {
-					next, err := tx.NextDue(ctx, jobs.LaneID{Client: "erp"})
+					next, err := nextDue(ctx, tx, jobs.LaneID{Client: "erp"})
 					if err != nil {
 						return err
 					}
@@ -256,7 +256,7 @@ var dueSentences = []sentence{
 				t.Fatalf("the transaction in which a row was %s ended with %v", what, err)
 			}
 			t.view(func(ctx context.Context, tx jobs.Tx) error {
-				next, err := tx.NextDue(ctx, lane)
+				next, err := nextDue(ctx, tx, lane)
 				if next != r.DueAt {
 					t.Errorf("once the row that was %s is as before, the next due time is %v, want %v", what, next, r.DueAt)
 				}
@@ -386,4 +386,13 @@ var dueSentences = []sentence{
 			return err
 		})
 	}},
+}
+
+// nextDue is when the next row of one lane is due.
+func nextDue(ctx context.Context, tx jobs.Tx, lane jobs.LaneID) (time.Time, error) {
+	next, err := tx.NextDue(ctx, []jobs.LaneID{lane})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return next[0], nil
 }

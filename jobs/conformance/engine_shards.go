@@ -37,7 +37,7 @@ var shardSentences = []sentence{
 						return err
 					}
 					t.same("what is due in "+c.lane.String()+" in "+name, keysOf(rows), c.want)
-					next, err := tx.NextDue(ctx, c.lane)
+					next, err := nextDue(ctx, tx, c.lane)
 					if next != c.next {
 						t.Errorf("in %s the next due time of %s is %v, want %v", name, c.lane, next, c.next)
 					}
@@ -45,6 +45,22 @@ var shardSentences = []sentence{
 				})
 			}
 		}
+	}},
+	{"the next due times of many lanes come in their order", func(t *engineTest) {
+		a, b, c := plain("A"), plain("B"), plain("C")
+		a.DueAt, a.Shard = noon.Add(-time.Hour), 2
+		b.DueAt = noon.Add(time.Minute)
+		c.DueAt, c.Client = time.Time{}, "an \x1aodd\xff one"
+		t.put(a, b, c)
+		lanes := []jobs.LaneID{{Client: "nobody"}, {Client: "erp", Shard: 2}, {Client: c.Client}, {Client: "erp", Shard: 1}, {Client: "erp"}, {Client: "erp", Shard: 2}}
+		t.view(func(ctx context.Context, tx jobs.Tx) error {
+			next, err := tx.NextDue(ctx, lanes)
+			t.same("the next due times", next, []time.Time{{}, a.DueAt, {}, {}, b.DueAt, a.DueAt})
+			if none, err := tx.NextDue(ctx, nil); len(none) != 0 || err != nil {
+				t.Errorf("of no lane it is %v, %v", none, err)
+			}
+			return err
+		})
 	}},
 	{"a row that changes its shard is due there at once", func(t *engineTest) {
 		a, b := plain("A"), plain("B")

@@ -81,16 +81,16 @@ func compareClient(ctx context.Context, tx jobs.Tx, client string) error {
 	if _, err := tx.ListLinks(ctx, client, jobs.EntityKey{}, most); err != nil {
 		return err
 	}
+	var lanes []jobs.LaneID
 	for shard := range 3 {
 		lane := jobs.LaneID{Client: client, Shard: shard}
-		if _, err := tx.NextDue(ctx, lane); err != nil {
-			return err
-		}
+		lanes = append(lanes, lane)
 		if _, err := tx.Due(ctx, lane, farOff, most); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := tx.NextDue(ctx, lanes)
+	return err
 }
 
 // compareAttempts goes through all histories, but for what is far behind.

@@ -75,9 +75,11 @@ func (x *both) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit i
 	return compared(x, fmt.Sprint("Due of ", lane), ranked(limit, func(r jobs.Row) time.Time { return r.DueAt }, rowName), due, due)
 }
 
-func (x *both) NextDue(ctx context.Context, lane jobs.LaneID) (time.Time, error) {
-	x.client(lane.Client)
-	return look(x, fmt.Sprint("NextDue of ", lane), as, func(tx jobs.Tx) (time.Time, error) { return tx.NextDue(ctx, lane) })
+func (x *both) NextDue(ctx context.Context, lanes []jobs.LaneID) ([]time.Time, error) {
+	for _, lane := range lanes {
+		x.client(lane.Client)
+	}
+	return look(x, fmt.Sprint("NextDue of ", lanes), as, func(tx jobs.Tx) ([]time.Time, error) { return tx.NextDue(ctx, lanes) })
 }
 
 // Reshard goes on with both until nothing is left to do, for nobody promises which
@@ -274,6 +276,11 @@ func (x *both) Requests(ctx context.Context, client string, now time.Time, limit
 	return compared(x, "Requests", func(m, d []jobs.Request) string {
 		return ranked(limit, func(r jobs.Request) time.Time { return r.At }, requestName)(mapped(m, withoutID), mapped(d, withoutID))
 	}, rs, rs)
+}
+
+func (x *both) Asked(ctx context.Context, clients []string, now time.Time) ([]string, error) {
+	return look(x, "Asked", func(cs []string) []string { return slices.Sorted(slices.Values(cs)) },
+		func(tx jobs.Tx) ([]string, error) { return tx.Asked(ctx, clients, now) })
 }
 
 func (x *both) PostponeRequest(ctx context.Context, id int64, due time.Time) error {

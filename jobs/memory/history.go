@@ -137,6 +137,20 @@ func (t *tx) Requests(_ context.Context, client string, now time.Time, limit int
 	return out, nil
 }
 
+// Asked implements jobs.Tx.
+func (t *tx) Asked(ctx context.Context, clients []string, now time.Time) (out []string, err error) {
+	for _, c := range clients {
+		rs, err := t.Requests(ctx, c, now, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(rs) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
 // PostponeRequest implements jobs.Tx.
 func (t *tx) PostponeRequest(_ context.Context, request int64, due time.Time) error {
 	if err := t.writes(); err != nil {

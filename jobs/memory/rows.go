@@ -117,18 +117,21 @@ func (t *tx) Due(_ context.Context, lane jobs.LaneID, now time.Time, limit int) 
 }
 
 // NextDue implements jobs.Tx.
-func (t *tx) NextDue(_ context.Context, lane jobs.LaneID) (time.Time, error) {
+func (t *tx) NextDue(_ context.Context, lanes []jobs.LaneID) ([]time.Time, error) {
 	if err := t.reads(); err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	first := dueKey{lane: laneOf(lane), at: math.MinInt64}
-	for k, r := range t.s.due.from(first) {
-		if k.lane == first.lane {
-			return r.DueAt, nil
+	next := make([]time.Time, len(lanes))
+	for i, lane := range lanes {
+		first := dueKey{lane: laneOf(lane), at: math.MinInt64}
+		for k, r := range t.s.due.from(first) {
+			if k.lane == first.lane {
+				next[i] = r.DueAt
+			}
+			break
 		}
-		break
 	}
-	return time.Time{}, nil
+	return next, nil
 }
 
 // Wake implements jobs.Tx.

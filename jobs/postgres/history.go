@@ -116,6 +116,26 @@ func (t *tx) Requests(ctx context.Context, client string, now time.Time, limit i
 	return out, nil
 }
 
+// Asked implements jobs.Tx.
+func (t *tx) Asked(ctx context.Context, clients []string, now time.Time) (out []string, err error) {
+	if len(clients) == 0 {
+		return nil, nil
+	}
+	err = t.query(ctx, func(rows pgx.Rows) error {
+		var c string
+		if err := rows.Scan(&c); err != nil {
+			return err
+		}
+		var in stored.ReadIDs
+		out = append(out, in.ID(c))
+		return in.Err
+	}, t.q.asked, stored.IDs(clients), now)
+	if err != nil {
+		return nil, fmt.Errorf("find out which of %d clients are asked for something: %w", len(clients), err)
+	}
+	return out, nil
+}
+
 func (t *tx) readRequests(ctx context.Context, sql string, args ...any) (out []jobs.Request, err error) {
 	err = t.query(ctx, func(rows pgx.Rows) error {
 		var r jobs.Request

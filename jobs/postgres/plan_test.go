@@ -184,7 +184,8 @@ func (p *planTest) run(when string) {
 			return err
 		}},
 		{"Due", func(tx jobs.Tx) error { _, err := tx.Due(ctx, jobs.LaneID{Client: "erp"}, now, planBatch); return err }},
-		{"NextDue", func(tx jobs.Tx) error { _, err := tx.NextDue(ctx, jobs.LaneID{Client: "erp"}); return err }},
+		{"NextDue", func(tx jobs.Tx) error { _, err := tx.NextDue(ctx, []jobs.LaneID{erpLane, lane}); return err }},
+		{"Asked", func(tx jobs.Tx) error { _, err := tx.Asked(ctx, []string{"shop", "erp", "c-3"}, now); return err }},
 		{"Contenders", func(tx jobs.Tx) error { _, err := tx.Contenders(ctx, "orders", texts); return err }},
 		{"AddClaim, Claims, ReduceClaim", func(tx jobs.Tx) error {
 			if err := tx.AddClaim(ctx, claim); err != nil {

@@ -27,7 +27,7 @@ type queries struct {
 	links, linksPut, linksDelete              string
 	attemptsAdd, attempts                     string
 	requestsAdd, requests, requestPostpone    string
-	requestsDelete, clients                   string
+	requestsDelete, asked, clients            string
 	pausePut, expiryHoldPut                   string
 	counts, destinations, meta, metaPut       string
 
@@ -68,7 +68,7 @@ func (q *queries) all() []*string {
 		&q.flow, &q.flowHeld, &q.flowMake, &q.flowSave, &q.flows, &q.sources, &q.sourcesPut, &q.sourcesAdd,
 		&q.contenders, &q.contenderPut, &q.contenderDelete, &q.contendersCount, &q.contended, &q.bodied,
 		&q.claimAdd, &q.claims, &q.claimReduce, &q.claimEnd, &q.links, &q.linksPut, &q.linksDelete,
-		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete,
+		&q.attemptsAdd, &q.attempts, &q.requestsAdd, &q.requests, &q.requestPostpone, &q.requestsDelete, &q.asked,
 		&q.clients, &q.pausePut, &q.expiryHoldPut, &q.counts, &q.destinations, &q.meta, &q.metaPut,
 		&q.place, &q.countReady, &q.heads, &q.rowsOf, &q.rowsNext, &q.rowsEnd, &q.groups, &q.groupsPut, &q.pins, &q.pinsPut, &q.pinsDelete, &q.attemptsOld, &q.attemptsPrune, &q.attemptsDelete,
 		&q.runAdd, &q.runPut, &q.runs, &q.runsOpen, &q.runFlows, &q.runsDelete,
@@ -147,7 +147,8 @@ func (q *queries) overRows() {
 	q.due = "SELECT " + q.columns + ` FROM {s}.jobs j WHERE j.client = $1 AND j.shard = $5 AND j.state = 'ready' AND j.due_at <= $2 AND j.due_at >= $4
 		ORDER BY j.due_at LIMIT $3`
 	q.dueHeld = q.due + held + " SKIP LOCKED"
-	q.nextDue = `SELECT due_at FROM {s}.jobs WHERE client = $1 AND shard = $3 AND state = 'ready' AND due_at >= $2 ORDER BY due_at LIMIT 1`
+	q.nextDue = `SELECT k.n, x.due_at FROM unnest($1::text[], $2::timestamptz[], $3::int4[]) WITH ORDINALITY AS k (client, since, shard, n) CROSS JOIN LATERAL
+		(SELECT due_at FROM {s}.jobs WHERE client = k.client AND shard = k.shard AND state = 'ready' AND due_at >= k.since ORDER BY due_at LIMIT 1) AS x`
 	// Rows that are held by now and ready.
 	q.place = "UPDATE {s}.jobs SET shard = $1 WHERE " + theRows(found("ctid", "{s}.jobs", byKey, held, 2, "flow", "key"))
 	q.rowsOf = `DECLARE ready NO SCROLL CURSOR FOR SELECT flow, key, entity, shard FROM {s}.jobs WHERE client = $1 AND state = 'ready' ORDER BY shard, due_at`
@@ -222,6 +223,8 @@ func (q *queries) overClients() {
 		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[])
 		ON CONFLICT (flow, source_id, kind, key) DO NOTHING`
 	q.requests = `SELECT id, client, flow, source_id, kind, key, at, due_at FROM {s}.requests WHERE client = $1 AND due_at <= $2 ORDER BY at, id LIMIT $3`
+	q.asked = `SELECT k.client FROM unnest($1::text[]) AS k (client) CROSS JOIN LATERAL
+		(SELECT 1 FROM {s}.requests WHERE client = k.client AND due_at <= $2 ORDER BY at, id LIMIT 1) AS x`
 	q.requestPostpone = `UPDATE {s}.requests SET due_at = $2 WHERE id = $1`
 	q.requestsDelete = `DELETE FROM {s}.requests WHERE id = ANY ($1::int8[])`
 	q.clients = `SELECT client, paused_until, reason, evidence, since, strikes, owner, seen_at, more FROM {s}.clients ORDER BY client`

@@ -325,22 +325,33 @@ func (t *tx) dueIn(ctx context.Context, sql string, lane jobs.LaneID, now time.T
 }
 
 // NextDue implements jobs.Tx.
-func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err error) {
-	s := t.marks.begin(lane)
-	there := false
-	err = t.query(ctx, func(rows pgx.Rows) error {
+func (t *tx) NextDue(ctx context.Context, lanes []jobs.LaneID) ([]time.Time, error) {
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	next, there := make([]time.Time, len(lanes)), make([]bool, len(lanes))
+	searches := make([]search, len(lanes))
+	clients, since, shards := make([]string, len(lanes)), make([]pgtype.Timestamptz, len(lanes)), make([]int32, len(lanes))
+	for i, lane := range lanes {
+		searches[i] = t.marks.begin(lane)
+		clients[i], since[i], shards[i] = stored.ID(lane.Client), due(t.touched.from(lane, searches[i].from)), int32(lane.Shard)
+	}
+	err := t.query(ctx, func(rows pgx.Rows) error {
+		var n int64
 		var d pgtype.Timestamptz
-		if err := rows.Scan(&d); err != nil {
+		if err := rows.Scan(&n, &d); err != nil {
 			return err
 		}
-		at, there = moment(d), true
+		next[n-1], there[n-1] = moment(d), true
 		return nil
-	}, t.q.nextDue, stored.ID(lane.Client), due(t.touched.from(lane, s.from)), int32(lane.Shard))
+	}, t.q.nextDue, clients, since, shards)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("find the next due row of client %s: %w", lane, err)
+		return nil, fmt.Errorf("find the next due rows of %d lanes: %w", len(lanes), err)
 	}
-	t.marks.found(lane, s, there, at)
-	return at, nil
+	for i, lane := range lanes {
+		t.marks.found(lane, searches[i], there[i], next[i])
+	}
+	return next, nil
 }
 
 // touch notes rows that the transaction holds or writes, for those who search.

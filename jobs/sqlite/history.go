@@ -113,6 +113,20 @@ func (t *tx) Requests(ctx context.Context, client string, now time.Time, limit i
 	return out, nil
 }
 
+// Asked implements jobs.Tx.
+func (t *tx) Asked(ctx context.Context, clients []string, now time.Time) (out []string, err error) {
+	for _, c := range clients {
+		err := t.query(ctx, `SELECT 1 FROM requests WHERE client = ? AND due_at <= ? ORDER BY at, id LIMIT 1`, []any{id(c), now.UnixMicro()}, func(row) error {
+			out = append(out, c)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("find out whether client %s is asked for something: %w", c, err)
+		}
+	}
+	return out, nil
+}
+
 // PostponeRequest implements jobs.Tx.
 func (t *tx) PostponeRequest(ctx context.Context, request int64, due time.Time) error {
 	if _, err := t.exec(ctx, `UPDATE requests SET due_at = ?2 WHERE id = ?1`, request, due.UnixMicro()); err != nil {

@@ -413,15 +413,18 @@ func (t *tx) Due(ctx context.Context, lane jobs.LaneID, now time.Time, limit int
 }
 
 // NextDue implements jobs.Tx.
-func (t *tx) NextDue(ctx context.Context, lane jobs.LaneID) (at time.Time, err error) {
-	err = t.query(ctx, t.sql.nextDue, []any{id(lane.Client), int64(lane.Shard)}, func(v row) error {
-		at = v.due(0)
-		return nil
-	})
-	if err != nil {
-		return at, fmt.Errorf("find the next due row of client %s: %w", lane, err)
+func (t *tx) NextDue(ctx context.Context, lanes []jobs.LaneID) ([]time.Time, error) {
+	next := make([]time.Time, len(lanes))
+	for i, lane := range lanes {
+		err := t.query(ctx, t.sql.nextDue, []any{id(lane.Client), int64(lane.Shard)}, func(v row) error {
+			next[i] = v.due(0)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("find the next due row of client %s: %w", lane, err)
+		}
 	}
-	return at, nil
+	return next, nil
 }
 
 // Wake implements jobs.Tx.
