@@ -235,6 +235,59 @@ func TestOneProbeAtATimeGoesThrough(t *testing.T) {
 	})
 }
 
+func TestSlowCallsCountAsFailedWhereThatIsWished(t *testing.T) {
+	calls := func(b *subject, took time.Duration, records ...string) int {
+		made := 0
+		for i := range 40 {
+			c, err := b.Allow()
+			if err != nil {
+				break
+			}
+			rs := records
+			if len(rs) == 0 {
+				rs = []string{fmt.Sprint("record-", i)}
+			}
+			c.Done(Result{Verdict: Success, Took: took, Records: rs})
+			made++
+		}
+		return made
+	}
+	for _, tt := range []struct {
+		name    string
+		slow    time.Duration
+		took    time.Duration
+		records []string
+		made    int
+	}{
+		{"slow ones open the breaker", 10 * time.Second, 10 * time.Second, nil, 5},
+		{"quick ones do not", 10 * time.Second, 10*time.Second - 1, nil, 40},
+		{"nothing is slow by default", 0, time.Hour, nil, 40},
+		{"one record that is slow again and again is no outage", 10 * time.Second, time.Minute, []string{"the same"}, 40},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newSubject(t, Settings{SlowCall: tt.slow})
+				if n := calls(b, tt.took, tt.records...); n != tt.made {
+					t.Errorf("%d calls were let through, want %d", n, tt.made)
+				}
+				if tt.made == 40 {
+					return
+				}
+				want := "closed to open: failures in a row: 5 of 5 calls failed, for 5 different records; last failure: served, but it took 10s (slow_call is 10s)"
+				if len(b.news) != 1 || b.news[0] != want {
+					t.Errorf("it tells %q, want %q", b.news, want)
+				}
+				time.Sleep(30 * time.Second)
+				calls(b, tt.took)
+				b.want(Open) // a slow probe proves that it is slow
+				time.Sleep(30 * time.Second)
+				calls(b, time.Second)
+				b.want(Closed)
+			})
+		})
+	}
+}
+
 func TestProbeDecides(t *testing.T) {
 	tests := []struct {
 		name    string

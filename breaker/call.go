@@ -35,7 +35,9 @@ const maxText = 500
 // Result is what a call came to.
 type Result struct {
 	Verdict Verdict
-	// Records names the records that the call failed for, in any form that is
+	// Took is how long the slowest of the requests took that the call was made of.
+	Took time.Duration
+	// Records names the records that the call failed, or was slow, for, in any form that is
 	// equal for the same record; only hashes of the first 1,000 are kept. None for a
 	// call that is about no record, such as a listing.
 	Records []string
@@ -102,6 +104,9 @@ func (c *Call) end(r Result, by Rule) {
 		return // and not a word to the machine: any call would let time pass for it
 	}
 	b.why = Why{Rule: by}
+	if slow := b.settings.SlowCall; slow > 0 && r.Took >= slow && r.Verdict == Success {
+		r.Verdict, r.Err = Failure, fmt.Sprintf("served, but it took %s (slow_call is %s)", r.Took.Round(10*time.Millisecond), slow)
+	}
 	switch r.Verdict {
 	case Success:
 		b.evidence.success(time.Now())

@@ -17,6 +17,9 @@ type Settings struct {
 	// MinDistinct is how many failures must have met wholly different records;
 	// default 3. A failure without records, such as that of a listing, counts as one.
 	MinDistinct int
+	// SlowCall is from how long on a call that was served counts as failed; 0, the
+	// default, for never. Not counted is how long it waited for leave to be made.
+	SlowCall time.Duration
 	// OpenFor is how long nothing is let through before a probe; default 30 s.
 	OpenFor time.Duration
 	// ProbeTimeout is how long a probe may take until it counts as failed; default

@@ -45,6 +45,8 @@ type Breaker struct {
 	Ratio float64
 	// InRow is how many calls must fail in a row for the breaker to open.
 	InRow int
+	// SlowCall is from how long on a request counts as failed though it was served; 0 for never.
+	SlowCall time.Duration
 	// OpenFor is how long it stays open before the first probe.
 	OpenFor time.Duration
 }
@@ -107,6 +109,9 @@ func (c *Client) Validate(r *field.Report) {
 	if c.Shards > c.Concurrency && !r.Failed("shards") && !r.Failed("concurrency") {
 		r.At("shards").Errorf("more parts (%d) than calls under way at the same time (concurrency, %d); raise concurrency, or split into fewer", c.Shards, c.Concurrency)
 	}
+	if b := r.At("breaker"); b.Given("slow_call") && !b.Failed("slow_call") && !r.Failed("timeout") && c.Breaker.SlowCall >= c.Timeout {
+		b.At("slow_call").Errorf("%s is not shorter than the timeout of one request (%s), so no request that is served is ever that slow; lower it, or raise timeout", durationText(c.Breaker.SlowCall), durationText(c.Timeout))
+	}
 	c.Retry.check(r.At("retry"), c.Timeout)
 }
 
@@ -118,6 +123,8 @@ func (b *Breaker) Fields(s *field.Set) {
 	s.Float(&b.Ratio, "ratio", "The share of failed calls in the window from which on the breaker opens.", field.Default("0.6"), field.Range("0.01", "1"))
 	s.Int(&b.InRow, "failures_in_row", "How many calls that fail one after the other, over whatever time, open the breaker too. Also then failures must have met three different records, or have been readings: one bad record is no outage.",
 		field.Default("5"), field.Range("3", "10000"))
+	s.Duration(&b.SlowCall, "slow_call", "From how long on a request counts as failed for the breaker, though it was served: a target that answers ever more slowly is left alone before it fails. Shorter than the client's timeout. Without it slow requests count as served.",
+		field.Range("10ms", "24h"), field.Example("20s"), field.Advanced())
 	s.Duration(&b.OpenFor, "open_for", "How long the breaker stays open before the first probe.",
 		field.Default("30s"), field.Range("1s", "24h"))
 }

@@ -65,9 +65,15 @@ func (l *lane) write(ctx context.Context, f *jobs.Flow, js []*jobs.Job) []connec
 	}
 	res := breaker.Result{Verdict: breaker.Failure, Err: "panic"}
 	defer func() { call.Done(res) }()
+	ctx, m := l.client.metered(ctx)
 	out := l.safely(ctx, f, js)
 	try.answer(ctx, out...)
 	res = l.judge(js, out)
+	if res.Took = m.took(); res.Verdict == breaker.Success && m.over(l.client) {
+		for _, jb := range js {
+			res.Records = append(res.Records, jb.Key)
+		}
+	}
 	if res.Verdict == breaker.Success {
 		l.client.lives()
 	}

@@ -187,7 +187,7 @@ func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 // read makes one call that asks the client for something, under its breaker. An
 // answer, also one that refuses, proves that the client is alive. records names
 // the records that it is about, none for a page.
-func (c *client) read(ctx context.Context, fn func() error, records ...string) (err error) {
+func (c *client) read(ctx context.Context, fn func(context.Context) error, records ...string) (err error) {
 	try, err := c.try()
 	if err != nil {
 		return err
@@ -199,9 +199,10 @@ func (c *client) read(ctx context.Context, fn func() error, records ...string) (
 	}
 	res := breaker.Result{Verdict: breaker.Failure, Records: records, Err: "panic"}
 	defer func() { call.Done(res) }()
-	err = c.safely("reading", fn)
+	limited, m := c.metered(ctx)
+	err = c.safely("reading", func() error { return fn(limited) })
 	try.answer(ctx, outcomeOf(err))
-	res = breaker.Result{Verdict: verdictOf(err), Records: records}
+	res = breaker.Result{Verdict: verdictOf(err), Records: records, Took: m.took()}
 	if err != nil {
 		res.Err = err.Error()
 	}

@@ -54,7 +54,7 @@ func clientPlan(c *config.Client) *ClientPlan {
 	}
 	return &ClientPlan{
 		Name: c.Name, Settings: c.Settings, Gate: g, Concurrency: c.Concurrency, Shards: c.Shards, Timeout: c.Timeout,
-		Breaker: breaker.Settings{Window: c.Breaker.Window, MinCalls: c.Breaker.MinCalls, Ratio: c.Breaker.Ratio, ConsecutiveFailures: c.Breaker.InRow, OpenFor: c.Breaker.OpenFor},
+		Breaker: breaker.Settings{Window: c.Breaker.Window, MinCalls: c.Breaker.MinCalls, Ratio: c.Breaker.Ratio, ConsecutiveFailures: c.Breaker.InRow, SlowCall: c.Breaker.SlowCall, OpenFor: c.Breaker.OpenFor},
 	}
 }
 

@@ -71,7 +71,7 @@ func (l *lane) lookUp(ctx context.Context, client string, k jobs.EntityKey) (str
 	// Under the breaker: a target that fails at look-ups alone is down for us too,
 	// and one that answers them is alive, so that failures of a write count.
 	var link string
-	err = l.client.read(ctx, func() (err error) {
+	err = l.client.read(ctx, func(ctx context.Context) (err error) {
 		link, _, err = upsert.LookUp(ctx, e, k.Key)
 		return err
 	}, k.Entity+" "+k.Key)

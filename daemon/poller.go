@@ -156,7 +156,7 @@ func (p *poller) pull(ctx context.Context, cursor json.RawMessage) <-chan pulled
 		observed := p.d.journal.Now()
 		begun := time.Now()
 		var page connectors.Page
-		err := p.client.read(ctx, func() (err error) {
+		err := p.client.read(ctx, func(ctx context.Context) (err error) {
 			page, err = p.client.source.Pull(ctx, connectors.PullRequest{Stream: p.flow.Stream, Cursor: cursor,
 				Start: p.flow.Start, Limit: p.flow.Page})
 			return err

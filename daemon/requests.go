@@ -103,7 +103,7 @@ func (d *Daemon) present(ctx context.Context, c *client, f *FlowPlan, r jobs.Req
 	observed := d.journal.Now()
 	if f.Source.CanFetch {
 		var ev connectors.Event
-		err := c.read(ctx, func() (err error) {
+		err := c.read(ctx, func(ctx context.Context) (err error) {
 			ev, err = c.source.Fetch(ctx, f.Stream, r.SourceID)
 			return err
 		}, r.SourceID)

@@ -227,8 +227,11 @@ type leased struct {
 // byte as can be.
 func (g leased) Enter(ctx context.Context, a ratelimit.Ask) (ratelimit.Pass, error) {
 	p, err := g.Gate.Enter(ctx, a)
-	if err != nil || g.hold.Valid() {
-		return p, err
+	if err != nil {
+		return nil, err
+	}
+	if g.hold.Valid() {
+		return measured(ctx, p), nil
 	}
 	p.Drop(false)
 	return nil, &ratelimit.PausedError{Client: g.client, Pause: ratelimit.Pause{Until: g.now(), Reason: reasonLease, Evidence: "the lease of its lane is over"}}
