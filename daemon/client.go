@@ -51,7 +51,7 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 	}
 	c.gate = gate
 	if hold != nil {
-		d.recall(ctx, gate, hold.LaneID)
+		d.recall(ctx, gate, hold.LaneID, stored)
 	}
 	c.breaker = breaker.New(cp.Name, cp.Breaker, func(_, to breaker.State, why breaker.Why) {
 		level := slog.LevelInfo

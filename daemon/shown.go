@@ -101,12 +101,18 @@ func (d *Daemon) show(c ClientStatus) {
 const recallFor = 24 * time.Hour
 
 // recall has a gate take over what the lane's last one has learned.
-func (d *Daemon) recall(ctx context.Context, gate *ratelimit.Gate, l jobs.LaneID) {
+func (d *Daemon) recall(ctx context.Context, gate *ratelimit.Gate, l jobs.LaneID, stored []jobs.ClientState) {
+	var anew time.Time // when a person wished that it be learned anew
+	for _, s := range stored {
+		if s.Client == l.Client && s.Reason == ratelimit.ReasonAnew {
+			anew = s.SeenAt
+		}
+	}
 	text, err := d.journal.Shown(ctx, l)
 	if err != nil || text == "" {
 		return // it is learned anew
 	}
-	if s, ok := ReadShown(text); ok && s.Learned != nil && d.journal.Now().Sub(s.At) < recallFor {
+	if s, ok := ReadShown(text); ok && s.Learned != nil && s.At.After(anew) && d.journal.Now().Sub(s.At) < recallFor {
 		gate.Recall(*s.Learned)
 	}
 }

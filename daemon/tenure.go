@@ -170,6 +170,9 @@ func (t *tenure) heed(ctx context.Context, s jobs.ClientState, me string) {
 	t.heeded = s.SeenAt
 	p := ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes}
 	switch {
+	case p.Reason == ratelimit.ReasonAnew:
+		t.client.gate.Forget(p.Evidence)
+		return
 	case split:
 		_ = t.client.gate.Heed(ctx, p, s.SeenAt) // the gate logs it
 	case s.Reason != ratelimit.ReasonBreaker:

@@ -39,6 +39,9 @@ type Resumed struct {
 	Ended ratelimit.Pause
 	// Over is what a person's pause lay over, and what ended with it; zero for none.
 	Over ratelimit.Pause
+	// Anew says that the client was not paused, and that what is believed of its limits is
+	// found out anew.
+	Anew bool
 }
 
 // Asked is the pause that the client's server had asked for and that was ended before
@@ -200,7 +203,8 @@ func (j *Journal) stateOf(client string, p ratelimit.Pause, at time.Time) Client
 
 // ResumeClient ends a client's pause by a person's wish, whatever it is for, with all
 // that lies beneath it, and returns what it ended: Ended is zero when the client is not
-// paused, and nothing is changed then. by is who wishes so. Jobs of the flows that wait
+// paused. Then who calls it is told to find out anew what its server's limits are, unless
+// its credentials are being tried. by is who wishes so. Jobs of the flows that wait
 // for the time that the server had asked for are due at once. Daemons heed it within
 // about a second. Of refused credentials it stays known that one call has to try them.
 func (j *Journal) ResumeClient(ctx context.Context, client, by string, flows map[string]*Flow) (out Resumed, err error) {
@@ -211,8 +215,15 @@ func (j *Journal) ResumeClient(ctx context.Context, client, by string, flows map
 	err = j.engine.Update(ctx, func(tx Tx) error {
 		out = Resumed{}
 		p, err := j.lockPause(ctx, tx, client)
-		if err != nil || !p.was.PausedUntil.After(p.now) {
+		switch {
+		case err != nil:
 			return err
+		case p.was.PausedUntil.After(p.now):
+		case p.was.Reason == ratelimit.ReasonSuspended:
+			return nil
+		default:
+			out.Anew = true
+			return tx.PutPause(ctx, j.stateOf(client, ratelimit.Pause{Reason: ratelimit.ReasonAnew, Evidence: clip("wished by " + by + " at " + stampText(p.now))}, p.at))
 		}
 		out.Ended = p.was.pause()
 		open := ratelimit.Pause{Reason: ratelimit.ReasonOperator, Evidence: clip("resumed by " + by + " at " + stampText(p.now))}

@@ -337,3 +337,47 @@ func TestALostCallIsCountedInItsOwnQuotaAlone(t *testing.T) {
 		}
 	})
 }
+
+// A server that told of an hour's quota without anything left, and that refused calls of
+// one kind, is asked anew by one call, and the others go after its answer.
+func TestWhatIsForgottenIsFoundOutAnewByOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := NewGate("c", Settings{}, nil, nil, nil, nil)
+		defer g.Close()
+		answer := func(p Pass, left string) {
+			p.Answer(t.Context(), Automatic.Read(200, http.Header{"X-Ratelimit-Limit": {"100"}, "X-Ratelimit-Remaining": {left}, "X-Ratelimit-Reset": {"3600"}}, time.Now()), time.Now())
+		}
+		p, err := g.Enter(t.Context(), Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer(p, "0")
+		g.Recall(Learned{Rate: 0.001})
+		passes := make(chan Pass, 3)
+		for range 3 {
+			go func() {
+				if p, err := g.Enter(t.Context(), Ask{}); err == nil {
+					passes <- p
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(passes) != 0 {
+			t.Fatalf("%d calls went although nothing is left", len(passes))
+		}
+		g.Forget("ada")
+		synctest.Wait()
+		if len(passes) != 1 {
+			t.Fatalf("%d calls went at once, want one alone", len(passes))
+		}
+		answer(<-passes, "99")
+		synctest.Wait()
+		if len(passes) == 0 {
+			t.Error("the others do not follow the answer")
+		}
+		if l := g.State(time.Now()).Learned; l.Rate != 0 {
+			t.Errorf("a learned rate of %g is still known", l.Rate)
+		}
+	})
+}

@@ -231,6 +231,19 @@ func (g *Gate) Suspend(ctx context.Context, reason, evidence string, d time.Dura
 // store may still say otherwise.
 func (g *Gate) Resume(ctx context.Context, by string) error { return g.resume(ctx, by, true) }
 
+// Forget has all that is believed of the server's limits be found out anew: what it told,
+// what was learned from refusals, and which calls alone it refused. by names who wished so, for the log. A
+// pause stays as it is.
+func (g *Gate) Forget(by string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log.Info("what was believed of the server's limits is forgotten, and found out anew", "by", by)
+	g.strikes, g.shapes, g.resting = 0, nil, true
+	g.pacer.begin()
+	g.dispatch()
+	g.announce()
+}
+
 // Mend ends a pause as Resume does, but not a person's: an answer to a call made before
 // that one proves nothing about what the person paused the client for.
 func (g *Gate) Mend(ctx context.Context, by string) error { return g.resume(ctx, by, false) }

@@ -67,6 +67,9 @@ func (p *pacer) set(s Settings) {
 	p.settings = s
 }
 
+// begin drops what is believed of the server's limits.
+func (p *pacer) begin() { p.mirrors, p.learned, p.atOnce = nil, learner{}, 0 }
+
 // cost is what a call is predicted to take.
 func (p *pacer) cost(a Ask) float64 {
 	if a.Cost > 0 {

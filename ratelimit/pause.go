@@ -19,6 +19,9 @@ const (
 	ReasonBeyond = "beyond_max_pause"
 	// ReasonBreaker is an open breaker.
 	ReasonBreaker = "breaker"
+	// ReasonAnew is no pause: it is stored of an open client where a person wishes that
+	// what is believed of its limits be found out anew.
+	ReasonAnew = "anew"
 	// ReasonOperator is a person's wish.
 	ReasonOperator = "operator"
 )

@@ -38,10 +38,12 @@ type pausedJSON struct {
 
 // unpausedJSON is what resume prints with --json.
 type unpausedJSON struct {
-	Client  string       `json:"client"`
-	Resumed bool         `json:"resumed"`
-	Ended   *pauseStatus `json:"ended,omitempty"`
-	Over    *pauseStatus `json:"over,omitempty"`
+	Client  string `json:"client"`
+	Resumed bool   `json:"resumed"`
+	// Anew says that it was not paused, and that its limits are found out anew.
+	Anew  bool         `json:"anew,omitempty"`
+	Ended *pauseStatus `json:"ended,omitempty"`
+	Over  *pauseStatus `json:"over,omitempty"`
 	// Early is until when the client's server had asked not to be called.
 	Early *time.Time `json:"asked_until,omitempty"`
 }
@@ -117,7 +119,11 @@ func (a *app) resumeCmd() *cobra.Command {
 		Long: `resume ends the pause of a client, whatever it is for: a person's, one that its server
 asked for, refused credentials, an open breaker. It says what it ended, and warns when
 the server had asked for more time. After refused credentials, and with an open
-breaker, one call tries whether all is well, at once.`,
+breaker, one call tries whether all is well, at once.
+
+Where nothing is paused it has the daemon forget what it believes of the server's
+limits, told or learned, and find them out anew: for a client that is slower than it
+could be.`,
 		Args: oneClient,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.resume(cmd.Context(), args[0]) },
 	}
@@ -187,7 +193,7 @@ func (a *app) resume(ctx context.Context, client string) error {
 	if err != nil {
 		return exit(exitJournal, err)
 	}
-	o := unpausedJSON{Client: client, Resumed: got.Ended != (ratelimit.Pause{}), Ended: a.pauseOf(got.Ended), Over: a.pauseOf(got.Over)}
+	o := unpausedJSON{Client: client, Resumed: got.Ended != (ratelimit.Pause{}), Anew: got.Anew, Ended: a.pauseOf(got.Ended), Over: a.pauseOf(got.Over)}
 	if p := got.Asked(); p != (ratelimit.Pause{}) {
 		o.Early = at(p.Until)
 	}
@@ -196,15 +202,19 @@ func (a *app) resume(ctx context.Context, client string) error {
 	} else {
 		err = o.print(a, got)
 	}
-	if err == nil && !o.Resumed {
+	if err == nil && !o.Resumed && !o.Anew {
 		return exit(exitFinding, errSaid)
 	}
 	return err
 }
 
 func (o *unpausedJSON) print(a *app, got jobs.Resumed) error {
-	if !o.Resumed {
-		_, err := fmt.Fprintf(a.out, "client %s is not paused\n", clean(o.Client))
+	switch {
+	case o.Anew:
+		_, err := fmt.Fprintf(a.out, "client %s is not paused; what its server's limits are is found out anew, beginning with one call\n", clean(o.Client))
+		return err
+	case !o.Resumed:
+		_, err := fmt.Fprintf(a.out, "client %s is not paused; its credentials were refused, and one call tries them\n", clean(o.Client))
 		return err
 	}
 	_, err := fmt.Fprintf(a.out, "client %s may be called again; ended is its pause (%s)\n", clean(o.Client), o.Ended.told())

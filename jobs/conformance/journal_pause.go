@@ -190,8 +190,19 @@ var pauseRules = []rule{
 			is(b, key+" is due", !b.row(key).DueAt.After(b.at), due)
 		}
 	}},
-	{"a resume of a client that is not paused changes nothing", func(b *bench) {
+	{"a resume of a client that is not paused has its limits be found out anew", func(b *bench) {
 		b.asks(ratelimit.ReasonThrottled, time.Minute)
+		b.pass(time.Hour)
+		is(b, "ended", b.resumes(), jobs.Resumed{Anew: true})
+		s := b.gate()
+		is(b, "stored", s.Reason, ratelimit.ReasonAnew)
+		is(b, "by", s.Evidence, "wished by ada at 2026-11-29T11:00:00Z")
+		is(b, "pause", s.PausedUntil, time.Time{})
+		b.asks(ratelimit.ReasonThrottled, time.Minute)
+		is(b, "stored of a pause after it", b.gate().Reason, ratelimit.ReasonThrottled)
+	}},
+	{"a resume of a client whose credentials are being tried changes nothing", func(b *bench) {
+		b.asks(ratelimit.ReasonSuspended, time.Minute)
 		b.pass(time.Hour)
 		before := b.gate()
 		is(b, "ended", b.resumes(), jobs.Resumed{})
