@@ -28,6 +28,9 @@ type Client struct {
 	// Quotas are those that the server tells of, and Learned the rate, in calls per second, that was learned from refusals; 0 for none.
 	Quotas  []Quota
 	Learned float64
+	// Budget is what is left for retries, from 0 to 1. Unread counts headers about limits that made no sense, since the client is run.
+	Budget float64
+	Unread uint64
 }
 
 // Quota is what a server tells of one of its quotas, in calls or in its own unit.
@@ -40,7 +43,7 @@ type Quota struct {
 
 // joined is one entry a client. Of a client that is split, a daemon may run several
 // lanes, and two samples of one name would spoil the whole scrape: what counts is the
-// longest pause, the oldest suspension, the worst breaker, and the sums of what is counted.
+// longest pause, the oldest suspension, the worst breaker, and the least budget, and the sums of what is counted.
 func joined(lanes []Client) []Client {
 	worse := []string{"closed", "half-open", "open"}
 	var out []Client
@@ -64,6 +67,8 @@ func joined(lanes []Client) []Client {
 		c.InFlight += l.InFlight
 		c.Waiting += l.Waiting
 		c.Learned += l.Learned
+		c.Budget = min(c.Budget, l.Budget)
+		c.Unread += l.Unread
 		c.Quotas = tightest(c.Quotas, l.Quotas)
 	}
 	return out
@@ -135,6 +140,8 @@ var (
 	limitDesc      = prometheus.NewDesc("syncd_client_quota_limit", "What the client's server says may be spent, by quota, in calls or its own unit.", []string{"client", "quota"}, nil)
 	leftDesc       = prometheus.NewDesc("syncd_client_quota_remaining", "What is left of it, with calls under way taken off.", []string{"client", "quota"}, nil)
 	learnedDesc    = prometheus.NewDesc("syncd_client_learned_rate", "Calls per second that the client's server takes, as learned from its refusals; 0 when there were none.", []string{"client"}, nil)
+	budgetDesc     = prometheus.NewDesc("syncd_client_retry_budget", "What is left for retries of writes to the client, from 0 to 1.", []string{"client"}, nil)
+	unreadDesc     = prometheus.NewDesc("syncd_client_unread_limits_total", "Headers about limits that made no sense and were passed over, since this daemon runs the client.", []string{"client"}, nil)
 	upDesc         = prometheus.NewDesc("syncd_journal_up", "Whether the journal could be read.", nil, nil)
 	pausedDesc     = prometheus.NewDesc("syncd_client_paused", "Whether the client is paused, by reason.", []string{"client", "reason"}, nil)
 	sinceDesc      = prometheus.NewDesc("syncd_client_paused_since_timestamp_seconds", "Since when the client is paused; 0 when it is not.", []string{"client"}, nil)
@@ -149,7 +156,7 @@ func (m *Metrics) Watch(s State) { m.registry.MustRegister(&gauges{state: s}) }
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, dueDesc, ageDesc, doubtDesc, contendersDesc, changeDesc, readDesc, failingDesc, upDesc,
 		pausedDesc, sinceDesc, untilDesc, breakerDesc, flightDesc, dueAgeDesc, withheldDesc, fullDesc, suspendedDesc, expiryDesc,
-		readyDesc, refusedDesc, waitingDesc, limitDesc, leftDesc, learnedDesc} {
+		readyDesc, refusedDesc, waitingDesc, limitDesc, leftDesc, learnedDesc, budgetDesc, unreadDesc} {
 		ch <- d
 	}
 }
@@ -191,6 +198,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		gauge(flightDesc, float64(c.InFlight), c.Name)
 		gauge(waitingDesc, float64(c.Waiting), c.Name)
 		gauge(learnedDesc, c.Learned, c.Name)
+		gauge(budgetDesc, c.Budget, c.Name)
+		ch <- prometheus.MustNewConstMetric(unreadDesc, prometheus.CounterValue, float64(c.Unread), c.Name)
 		for _, q := range c.Quotas {
 			gauge(leftDesc, q.Left, c.Name, q.Scope)
 			if q.Limit > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"syncd/admin"
 	"syncd/jobs"
+	"syncd/ratelimit"
 )
 
 type rule struct {
@@ -76,7 +77,9 @@ func exported(t *testing.T) map[string]map[string][]string {
 	m := admin.NewMetrics("1.2.3")
 	m.Expect([]string{"orders"}, []string{"erp"})
 	m.CountLost(func() int64 { return 0 })
-	m.Watch(admin.State{Journal: stateOfJournal{}, Clients: func() []admin.Client { return []admin.Client{{Name: "erp", Paused: "throttled", Breaker: "closed"}} },
+	m.Watch(admin.State{Journal: stateOfJournal{}, Clients: func() []admin.Client {
+		return []admin.Client{{Name: "erp", Paused: "throttled", Breaker: "closed"}, {Name: "shop", Paused: ratelimit.ReasonBeyond, Breaker: "closed"}}
+	},
 		Ready: func(context.Context) error { return nil },
 		Rules: func() map[string]*jobs.Flow { return map[string]*jobs.Flow{"orders": {Name: "orders", Client: "erp"}} }})
 	families, err := m.Registry().Gather()

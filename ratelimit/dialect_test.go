@@ -157,6 +157,31 @@ func TestRefusalsForQuotaTellWhenToComeBack(t *testing.T) {
 	}
 }
 
+func TestRefusalsForCallsAtOneTimeAreToldApart(t *testing.T) {
+	for _, tt := range []struct {
+		name              string
+		dialect           Dialect
+		status            int
+		header            http.Header
+		throttled, atOnce bool
+	}{
+		{"NetSuite refuses for nothing else", NetSuite, 429, nil, true, true},
+		{"NetSuite: another 400", NetSuite, 400, nil, false, false},
+		{"Xero: too many at one time", Xero, 429, told("X-Rate-Limit-Problem: concurrent"), true, true},
+		{"Xero: the minute is used up", Xero, 429, told("X-Rate-Limit-Problem: minute", "Retry-After: 20"), true, false},
+		{"Business Central: waited for too long", BusinessCentral, 503, nil, false, true},
+		{"Business Central: is being upgraded", BusinessCentral, 503, told("Retry-After: 60"), false, false},
+		{"Business Central: too many in five minutes", BusinessCentral, 429, nil, true, false},
+		{"elsewhere a 503 says nothing of that", Automatic, 503, nil, false, false},
+		{"elsewhere a 429 says nothing of that", Automatic, 429, told("X-Rate-Limit-Problem: concurrent"), true, false},
+	} {
+		s := tt.dialect.Read(tt.status, tt.header, received)
+		if s.Throttled != tt.throttled || s.Concurrent != tt.atOnce {
+			t.Errorf("%s: refused for quota %v, for calls at one time %v, want %v and %v", tt.name, s.Throttled, s.Concurrent, tt.throttled, tt.atOnce)
+		}
+	}
+}
+
 func TestDialectsAreFoundByName(t *testing.T) {
 	for _, d := range Dialects() {
 		if got, err := Named(d.Name()); err != nil || got.Name() != d.Name() {

@@ -29,8 +29,10 @@ type Gate struct {
 	changed  chan struct{} // closed, and replaced, when the gate opens or closes or its rate changes
 	expiry   *time.Timer   // tells waiters of Changed that a pause is over
 	shapes   map[string]*shaped
-	resting  bool   // a pause lies behind us, and calls have not begun again
-	version  uint64 // counts changes of pause
+	resting  bool            // a pause lies behind us, and calls have not begun again
+	version  uint64          // counts changes of pause
+	unread   uint64          // headers that could not be read, or said what cannot be
+	odd      map[string]bool // their names, of which the log has told
 	closed   bool
 
 	saving  sync.Mutex // orders saves; taken before mu
@@ -129,6 +131,8 @@ type State struct {
 	Quotas []QuotaState
 	// Learned is what was learned from refusals; its Rate is 0 when there were none.
 	Learned Learned
+	// Unread counts headers of answers that could not be read, or said what cannot be.
+	Unread uint64
 	// Unsaved is why the present pause could not be stored, if so. It holds all
 	// the same, until the process ends.
 	Unsaved error
@@ -139,7 +143,7 @@ func (g *Gate) State(now time.Time) State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := State{Strikes: g.strikes, Rate: g.settings.Rate, Burst: g.settings.Burst, InFlight: g.pacer.underWay(0),
-		Quotas: g.pacer.quotas(time.Now()), Learned: g.pacer.learned.all()}
+		Quotas: g.pacer.quotas(time.Now()), Learned: g.pacer.learned.all(), Unread: g.unread}
 	for _, q := range g.queues {
 		s.Waiting += len(q)
 	}

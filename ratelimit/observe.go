@@ -22,6 +22,7 @@ func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Tim
 		g.mu.Unlock()
 		return false
 	}
+	g.wonder(sig)
 	mono := time.Now()
 	first := !g.pause.Active(now)
 	if first && sig.served() && !sig.Throttled {
@@ -33,7 +34,7 @@ func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Tim
 		g.mu.Unlock()
 		return false
 	}
-	if sig.Throttled {
+	if sig.Throttled || sig.Concurrent {
 		g.pacer.refused(mono, f, sig, first)
 	}
 	g.pacer.answered(mono, f, sig)
@@ -48,6 +49,24 @@ func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Tim
 	}
 	g.strike(ctx, sig, reason, now)
 	return true
+}
+
+// mostOdd bounds the headers that the log tells of.
+const mostOdd = 16
+
+// wonder counts headers that make no sense; of each the log tells once. The caller holds mu.
+func (g *Gate) wonder(sig Signal) {
+	for _, name := range sig.Nonsense {
+		g.unread++
+		if g.odd[name] || len(g.odd) >= mostOdd {
+			continue
+		}
+		if g.odd == nil {
+			g.odd = map[string]bool{}
+		}
+		g.odd[name] = true
+		g.log.Warn("what the server says of its limits makes no sense, and is passed over; where it means something else than calls, say so by quota_headers of the client", "header", name, "status", sig.Status)
+	}
 }
 
 // strike pauses the client for what an answer asked for. The caller holds mu, which is released.

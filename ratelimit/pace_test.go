@@ -311,6 +311,35 @@ func TestCallsAtOneTimeAreKeptToWhatTheServerTakes(t *testing.T) {
 	})
 }
 
+// An answer that says that too many calls are under way, and not for sure that it is a
+// refusal, lowers how many go at one time and pauses nobody.
+func TestACrowdIsThinnedWithoutAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Settings{}, nil)
+		var under []Pass
+		for range 10 {
+			p, err := g.Enter(t.Context(), Ask{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			under = append(under, p)
+		}
+		under[9].Answer(t.Context(), Signal{Status: 503, Concurrent: true}, time.Now())
+		if s := g.State(time.Now()); !s.Open || s.HeldBy != "" {
+			t.Errorf("it is %+v", s)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := g.Enter(ctx, Ask{}); err == nil {
+			t.Error("a tenth call goes beside nine")
+		}
+		under[8].Answer(t.Context(), Signal{Status: 200}, time.Now())
+		if _, err := g.Enter(t.Context(), Ask{}); err != nil {
+			t.Error("none goes beside eight:", err)
+		}
+	})
+}
+
 func TestWhereOneKindOfCallsAloneIsRefusedItAloneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Settings{}, nil)

@@ -19,6 +19,7 @@ type reading struct {
 	now      time.Time // the server's time when the answer arrived, as far as it is known
 	quotas   map[string]*Quota
 	foreign  map[string]bool // scopes of quotas in units that cannot be kept to
+	atOnce   bool            // a refusal is for calls at one time
 	nonsense []string        // names of headers that could not be read, or said what cannot be
 }
 
@@ -430,6 +431,8 @@ func readShopifyREST(r *reading) {
 }
 
 func readXero(r *reading) {
+	// The other problems are minute, day and appminute.
+	r.atOnce = strings.EqualFold(r.text("X-Rate-Limit-Problem"), "concurrent")
 	for _, x := range []struct {
 		header, scope string
 		window        time.Duration

@@ -25,7 +25,8 @@ type Signal struct {
 	ServerTime time.Time
 	// Quotas are what the answer says of the client's quotas, by scope; none when it says nothing, or comes from a cache.
 	Quotas []Quota
-	// Concurrent means that the call was refused because of those under way beside it, not of those before.
+	// Concurrent means that the call was refused because of those under way beside it, not of those before; without Throttled that it was answered in
+	// a way that says so without being a refusal for sure.
 	Concurrent bool
 	// Nonsense names the headers that could not be read, or said what cannot be.
 	Nonsense []string

@@ -339,7 +339,7 @@ func (s *service) mistakes(err error) {
 func (s *service) clients() []admin.Client {
 	var out []admin.Client
 	for _, c := range s.daemon.Clients() {
-		ac := admin.Client{Name: c.Client, SuspendedSince: c.Suspended, Breaker: c.Breaker.State.String(), InFlight: c.InFlight, Waiting: c.Gate.Waiting, Learned: c.Gate.Learned.Rate}
+		ac := admin.Client{Name: c.Client, SuspendedSince: c.Suspended, Breaker: c.Breaker.State.String(), InFlight: c.InFlight, Waiting: c.Gate.Waiting, Learned: c.Gate.Learned.Rate, Budget: c.Budget, Unread: c.Gate.Unread}
 		for _, q := range c.Gate.Quotas {
 			ac.Quotas = append(ac.Quotas, admin.Quota{Scope: q.Scope, Limit: q.Limit, Left: q.Left})
 		}

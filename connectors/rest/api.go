@@ -24,6 +24,7 @@ type api struct {
 	headers http.Header
 	answers *answerSettings
 	maxRecs int
+	quota   ratelimit.Dialect
 	now     func() time.Time
 }
 
@@ -45,6 +46,7 @@ func newAPI(s *Settings, env connectors.Env) (*api, error) {
 	if o.Quota, err = ratelimit.Named(s.Quota); err != nil {
 		return nil, err
 	}
+	a.quota = o.Quota
 	if s.CAFile != "" && !filepath.IsAbs(s.CAFile) {
 		o.CAFile = filepath.Join(env.BaseDir, s.CAFile)
 	}
@@ -77,6 +79,7 @@ func (a *api) signal(resp *httpx.Response, sig ratelimit.Signal) ratelimit.Signa
 	body, _ := parse(resp.Body)
 	if said := a.answers.read(resp.Status, body, nil); said.known && said.meaning.class == connectors.Throttled {
 		sig.Throttled = true
+		sig.Concurrent = sig.Concurrent || a.quota.AtOnce()
 	}
 	return sig
 }

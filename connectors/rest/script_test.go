@@ -21,6 +21,7 @@ import (
 type openGate struct {
 	mu        sync.Mutex
 	throttled int
+	atOnce    int // of them
 }
 
 func (g *openGate) Wait(context.Context) error { return nil }
@@ -36,6 +37,9 @@ func (g *openGate) Observe(_ context.Context, sig ratelimit.Signal, _ time.Time)
 	defer g.mu.Unlock()
 	if sig.Throttled {
 		g.throttled++
+		if sig.Concurrent {
+			g.atOnce++
+		}
 	}
 	return sig.Throttled
 }

@@ -232,6 +232,21 @@ answers: {error: error, code: error.code, codes: {THROTTLED: throttled, SLEEPING
 	}
 }
 
+// A server that refuses calls for those under way at one time and words it in a body:
+// the gate is told so.
+func TestARefusalForCallsAtOneTimeIsToldAsOne(t *testing.T) {
+	const text = `
+quota_headers: netsuite
+answers: {code: error.code, codes: {SSS_REQUEST_LIMIT_EXCEEDED: throttled}}
+` + unpaged
+	s := serve(t, text, always(400, `{"error":{"code":"SSS_REQUEST_LIMIT_EXCEEDED","message":"Request Limit Exceeded"}}`))
+	_, err := s.pull(nil)
+	fails(t, err, connectors.Throttled)
+	if s.gate.throttled != 1 || s.gate.atOnce != 1 {
+		t.Errorf("the gate was told of %d refusals, %d of them for calls at one time, want 1 and 1", s.gate.throttled, s.gate.atOnce)
+	}
+}
+
 func TestCodeThatIsNoNameIsLeftOutRatherThanMadeFit(t *testing.T) {
 	body := ""
 	s := serve(t, "answers: {error: error, code: error.code}\n"+unpaged, func(*http.Request, string) (int, string) { return 200, body })
