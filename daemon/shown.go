@@ -22,6 +22,8 @@ type Shown struct {
 	HeldBy   string `json:"held_by,omitempty"`
 	// Quotas are those that the server tells of.
 	Quotas []ShownQuota `json:"quotas,omitempty"`
+	// Shapes are the kinds of calls that wait by themselves, since they alone are refused.
+	Shapes []ShownShape `json:"kinds,omitempty"`
 	// Learned is what was learned from refusals.
 	Learned *ratelimit.Learned `json:"learned,omitempty"`
 	// Breaker is open or half-open, and BreakerLast the failure before; "" while it is closed.
@@ -42,6 +44,15 @@ type ShownQuota struct {
 	AtOnce  bool      `json:"at_once,omitempty"`
 }
 
+// ShownShape is a kind of calls that waits by itself.
+type ShownShape struct {
+	Shape    string    `json:"kind"`
+	Since    time.Time `json:"since"`
+	Until    time.Time `json:"until"`
+	Evidence string    `json:"evidence,omitempty"`
+	Strikes  int       `json:"strikes,omitempty"`
+}
+
 // shown is what is to be shown at a moment.
 func (c ClientStatus) shown(now time.Time) Shown {
 	g := c.Gate
@@ -49,6 +60,11 @@ func (c ClientStatus) shown(now time.Time) Shown {
 	for _, q := range g.Quotas {
 		s.Quotas = append(s.Quotas, ShownQuota{Scope: q.Scope, Limit: q.Limit, Left: float64(int(q.Left)), Resets: q.Resets.Truncate(time.Second),
 			Restore: hundredths(q.Restore), Others: hundredths(q.Others), AtOnce: q.Concurrent})
+	}
+	for _, p := range g.Shapes {
+		// Not a moment too soon: a second that has begun counts as a whole one.
+		s.Shapes = append(s.Shapes, ShownShape{Shape: p.Shape, Since: p.Since.Truncate(time.Second), Until: p.Until.Add(time.Second - 1).Truncate(time.Second),
+			Evidence: p.Evidence, Strikes: p.Strikes})
 	}
 	if g.Learned.Rate > 0 {
 		l := g.Learned
@@ -100,7 +116,8 @@ func (d *Daemon) show(c ClientStatus) {
 // recallFor is for how long what a gate has learned is taken for true.
 const recallFor = 24 * time.Hour
 
-// recall has a gate take over what the lane's last one has learned.
+// recall has a gate take over what the lane's last one has learned, and which calls wait by
+// themselves.
 func (d *Daemon) recall(ctx context.Context, gate *ratelimit.Gate, l jobs.LaneID, stored []jobs.ClientState) {
 	var anew time.Time // when a person wished that it be learned anew
 	for _, s := range stored {
@@ -112,9 +129,18 @@ func (d *Daemon) recall(ctx context.Context, gate *ratelimit.Gate, l jobs.LaneID
 	if err != nil || text == "" {
 		return // it is learned anew
 	}
-	if s, ok := ReadShown(text); ok && s.Learned != nil && s.At.After(anew) && d.journal.Now().Sub(s.At) < recallFor {
+	s, ok := ReadShown(text)
+	if !ok || !s.At.After(anew) || d.journal.Now().Sub(s.At) >= recallFor {
+		return
+	}
+	if s.Learned != nil {
 		gate.Recall(*s.Learned)
 	}
+	var ps []ratelimit.ShapePause
+	for _, p := range s.Shapes {
+		ps = append(ps, ratelimit.ShapePause{Shape: p.Shape, Pause: ratelimit.Pause{Until: p.Until, Since: p.Since, Evidence: p.Evidence, Strikes: p.Strikes}})
+	}
+	gate.RecallShapes(ps)
 }
 
 // ReadShown reads what is stored of a lane; false for nothing that can be read.

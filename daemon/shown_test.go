@@ -22,6 +22,8 @@ func TestWhatAGateHasLearnedGoesWithItsClient(t *testing.T) {
 			return m.daemon.current.tenures[lane]
 		}
 		tenure(a).client.gate.Recall(ratelimit.Learned{Rate: 12.5, Calm: time.Minute, Fills: 2})
+		until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		tenure(a).client.gate.RecallShapes([]ratelimit.ShapePause{{Shape: "POST /orders", Pause: ratelimit.Pause{Until: until, Evidence: "429"}}})
 		f.pass(f.terms.Renew + time.Second)
 		text, err := jobs.New(f.engine, jobs.Options{Owner: "beside"}).Shown(context.Background(), lane)
 		s, ok := ReadShown(text)
@@ -34,6 +36,9 @@ func TestWhatAGateHasLearnedGoesWithItsClient(t *testing.T) {
 		synctest.Wait()
 		if l := tenure(b).client.gate.State(time.Now()).Learned; l.Rate != 12.5 || l.Fills != 2 {
 			t.Errorf("the next daemon knows %+v", l)
+		}
+		if ps := tenure(b).client.gate.State(time.Now()).Shapes; len(ps) != 1 || ps[0].Shape != "POST /orders" || !ps[0].Until.Equal(until) || ps[0].Evidence != "429" {
+			t.Errorf("for the next daemon %+v wait by themselves", ps)
 		}
 		a.end()
 		b.end()

@@ -131,6 +131,8 @@ type State struct {
 	Quotas []QuotaState
 	// Learned is what was learned from refusals; its Rate is 0 when there were none.
 	Learned Learned
+	// Shapes are the kinds of calls that wait by themselves.
+	Shapes []ShapePause
 	// Unread counts headers of answers that could not be read, or said what cannot be.
 	Unread uint64
 	// Unsaved is why the present pause could not be stored, if so. It holds all
@@ -143,7 +145,7 @@ func (g *Gate) State(now time.Time) State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := State{Strikes: g.strikes, Rate: g.settings.Rate, Burst: g.settings.Burst, InFlight: g.pacer.underWay(0),
-		Quotas: g.pacer.quotas(time.Now()), Learned: g.pacer.learned.all(), Unread: g.unread}
+		Quotas: g.pacer.quotas(time.Now()), Learned: g.pacer.learned.all(), Shapes: g.waitingShapes(now), Unread: g.unread}
 	for _, q := range g.queues {
 		s.Waiting += len(q)
 	}

@@ -311,6 +311,36 @@ func TestCallsAtOneTimeAreKeptToWhatTheServerTakes(t *testing.T) {
 	})
 }
 
+func TestCallsThatWaitByThemselvesDoSoAtAnotherGateToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Settings{MaxPause: time.Hour}, nil)
+		now := time.Now()
+		g.RecallShapes([]ShapePause{
+			{"a", Pause{Until: now.Add(time.Minute), Evidence: "429"}},
+			{"b", Pause{Until: now.Add(-time.Minute)}},
+			{"c", Pause{Until: now.Add(30 * 24 * time.Hour)}},
+			{"", Pause{Until: now.Add(time.Minute)}},
+		})
+		for shape, waits := range map[string]time.Duration{"a": time.Minute, "b": 0, "c": time.Hour, "": 0} {
+			p, err := g.Enter(t.Context(), Ask{Shape: shape})
+			var paused *PausedError
+			switch {
+			case waits == 0 && err == nil:
+				p.Drop(false)
+			case waits == 0 || !errors.As(err, &paused) || paused.Pause.Until.Sub(now) != waits:
+				t.Errorf("calls of %q: %v, want them to wait for %s", shape, err, waits)
+			}
+		}
+		if s := g.State(now); !s.Open || len(s.Shapes) != 2 || s.Shapes[0].Shape != "a" {
+			t.Errorf("shown is %+v", s)
+		}
+		time.Sleep(2 * time.Minute)
+		if s := g.State(time.Now()); len(s.Shapes) != 1 {
+			t.Errorf("later shown is %+v", s.Shapes)
+		}
+	})
+}
+
 // An answer that says that too many calls are under way, and not for sure that it is a
 // refusal, lowers how many go at one time and pauses nobody.
 func TestACrowdIsThinnedWithoutAPause(t *testing.T) {

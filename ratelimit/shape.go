@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -55,11 +57,52 @@ func (g *Gate) refusedShape(f *flight, sig Signal, now time.Time) bool {
 	return true
 }
 
+// ShapePause says that calls of one shape wait by themselves, since they alone are refused.
+type ShapePause struct {
+	Shape string
+	Pause
+}
+
+// waitingShapes are those that wait by themselves at now, by name. The caller holds mu.
+func (g *Gate) waitingShapes(now time.Time) (ps []ShapePause) {
+	for _, name := range slices.Sorted(maps.Keys(g.shapes)) {
+		if p := g.shapes[name].pause(); p.Active(now) {
+			ps = append(ps, ShapePause{name, p})
+		}
+	}
+	return ps
+}
+
+// RecallShapes takes over which calls wait by themselves from another gate of the same
+// client, none of them longer than MaxPause from now. What this gate knows of a shape stays.
+func (g *Gate) RecallShapes(ps []ShapePause) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	for _, p := range ps {
+		if p.Shape == "" || g.shapes[p.Shape] != nil || len(g.shapes) >= mostShaped || !p.Active(now) {
+			continue
+		}
+		if g.shapes == nil {
+			g.shapes = map[string]*shaped{}
+		}
+		until := p.Until
+		if latest := now.Add(g.settings.MaxPause); until.After(latest) {
+			until = latest
+		}
+		g.shapes[p.Shape] = &shaped{refused: max(p.Strikes, 1), others: true, until: until, since: p.Since, text: p.Evidence}
+	}
+}
+
+func (s *shaped) pause() Pause {
+	return Pause{Until: s.until.UTC(), Reason: ReasonThrottled, Evidence: s.text, Since: s.since.UTC(), Strikes: s.refused}
+}
+
 // shapePaused is the error for a call of a shape that waits by itself; nil when it does not. The caller holds mu.
 func (g *Gate) shapePaused(shape string) *PausedError {
 	s := g.shapes[shape]
 	if s == nil || !g.now().Before(s.until) {
 		return nil
 	}
-	return &PausedError{Client: g.client, Pause: Pause{Until: s.until.UTC(), Reason: ReasonThrottled, Evidence: s.text, Since: s.since.UTC(), Strikes: s.refused}}
+	return &PausedError{Client: g.client, Pause: s.pause()}
 }

@@ -34,6 +34,9 @@ func paceText(s *paceStatus) string {
 	if s.Learned != nil {
 		parts = append(parts, fmt.Sprintf("about %.3g calls/s are taken, learned from refusals", s.Learned.Rate))
 	}
+	for _, k := range s.Shapes {
+		parts = append(parts, fmt.Sprintf("calls of %q wait until %s: %s", k.Shape, k.Until.Format(time.RFC3339), k.Evidence))
+	}
 	if s.Waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s for %s", s.Waiting, plural(s.Waiting, "call waits", "calls wait"), heldText(s.HeldBy)))
 	}
