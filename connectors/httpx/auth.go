@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"syncd/internal/field"
 )
@@ -58,6 +61,42 @@ func Basic(user string, password field.Secret) Authorizer {
 
 func basic(user, password string) string {
 	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+}
+
+// Query sends a secret in a parameter of that name in each address, in place of those of
+// that name that are there. No error or log line of this package holds the query of an address.
+func Query(name string, value field.Secret) Authorizer {
+	return &queried{name: name, value: value}
+}
+
+type queried struct {
+	none
+	name  string
+	value field.Secret
+}
+
+func (q *queried) Apply(r *http.Request) uint64 {
+	u := *r.URL // the request's own; the call's stays without
+	u.RawQuery = WithoutParam(u.RawQuery, q.name)
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += url.QueryEscape(q.name) + "=" + url.QueryEscape(q.value.Reveal())
+	r.URL = &u
+	return 0
+}
+
+// WithoutParam is the query of an address without the parameters of a name; the others
+// stay as they were written.
+func WithoutParam(query, name string) string {
+	if query == "" {
+		return ""
+	}
+	return strings.Join(slices.DeleteFunc(strings.Split(query, "&"), func(p string) bool {
+		is, _, _ := strings.Cut(p, "=")
+		plain, err := url.QueryUnescape(is)
+		return err == nil && plain == name
+	}), "&")
 }
 
 // Header sends a secret in a header of that name.

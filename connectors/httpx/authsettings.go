@@ -14,6 +14,7 @@ type AuthSettings struct {
 	Bearer field.Secret
 	Basic  BasicAuth
 	Header HeaderAuth
+	Query  QueryAuth
 	OAuth2 OAuth2Auth
 }
 
@@ -25,6 +26,12 @@ type BasicAuth struct {
 
 // HeaderAuth is a secret in a header of its own.
 type HeaderAuth struct {
+	Name  string
+	Value field.Secret
+}
+
+// QueryAuth is a secret in a parameter of each request's address.
+type QueryAuth struct {
 	Name  string
 	Value field.Secret
 }
@@ -45,6 +52,7 @@ func (a *AuthSettings) Fields(s *field.Set) {
 	s.Secret(&a.Bearer, "bearer", "A token that does not change, sent as `Authorization: Bearer`.", field.Example("${env:SHOP_TOKEN}"))
 	s.Struct(&a.Basic, "basic", "A user name and a password.")
 	s.Struct(&a.Header, "header", "A secret in a header of its own.")
+	s.Struct(&a.Query, "query", "A secret in a parameter of each address. Servers and what stands before them often write addresses into their logs: take another way where the API has one.", field.Advanced())
 	s.Struct(&a.OAuth2, "oauth2", "An access token fetched with a client id and a client secret (OAuth 2.0 client credentials) and renewed before it ends.")
 }
 
@@ -58,6 +66,7 @@ func (a *AuthSettings) Validate(r *field.Report) {
 		{"bearer", func(*field.Report) {}},
 		{"basic", a.Basic.check},
 		{"header", a.Header.check},
+		{"query", a.Query.check},
 		{"oauth2", a.OAuth2.check},
 	} {
 		if r.Given(way.name) {
@@ -104,6 +113,21 @@ func (a *HeaderAuth) check(r *field.Report) {
 }
 
 // Fields declares the settings.
+func (a *QueryAuth) Fields(s *field.Set) {
+	s.String(&a.Name, "name", "Name of the parameter.", field.Example("api_token"),
+		field.Pattern(`[0-9A-Za-z._~-]+`, "the name of a parameter: letters, digits and . _ ~ -"))
+	s.Secret(&a.Value, "value", "Its value.", field.Example("${env:SHOP_TOKEN}"))
+}
+
+// check looks for what is needed when the mapping is given.
+func (a *QueryAuth) check(r *field.Report) {
+	if a.Name == "" && !r.Failed("name") {
+		r.At("name").Errorf("missing; give the name of the parameter")
+	}
+	needSecret(r, "value", a.Value)
+}
+
+// Fields declares the settings.
 func (a *OAuth2Auth) Fields(s *field.Set) {
 	s.URL(&a.TokenURL, "token_url", "Address of the token endpoint.", field.Example("https://login.example.com/oauth/token"))
 	s.String(&a.ClientID, "client_id", "Client id.", field.Example("syncd"))
@@ -143,6 +167,9 @@ func (a *AuthSettings) Authorizer(now func() time.Time) (Authorizer, error) {
 	}
 	if a.Header.Name != "" {
 		ways = append(ways, Header(a.Header.Name, a.Header.Value))
+	}
+	if a.Query.Name != "" {
+		ways = append(ways, Query(a.Query.Name, a.Query.Value))
 	}
 	if a.OAuth2.TokenURL != "" {
 		if now == nil {

@@ -45,6 +45,7 @@ func TestAuthSettingsMakeAuthorizers(t *testing.T) {
 		{"bearer", mapping{{"bearer", ref}}, "Authorization: Bearer value of X"},
 		{"basic", mapping{{"basic", mapping{{"user", "ada"}, {"password", ref}}}}, "Authorization: Basic YWRhOnZhbHVlIG9mIFg="},
 		{"header", mapping{{"header", mapping{{"name", "X-Access-Token"}, {"value", ref}}}}, "X-Access-Token: value of X"},
+		{"query", mapping{{"query", mapping{{"name", "api_token"}, {"value", ref}}}}, "api_token=value of X"},
 		{"oauth2", mapping{{"oauth2", mapping{{"token_url", "https://login.test/token"}, {"client_id", "id"}, {"client_secret", ref}, {"scope", "a b"}}}}, "oauth2 header"},
 		{"oauth2 in the body", mapping{{"oauth2", mapping{{"token_url", "https://login.test/token"}, {"client_id", "id"}, {"client_secret", ref}, {"client_auth", "body"}}}}, "oauth2 body"},
 	}
@@ -62,6 +63,8 @@ func TestAuthSettingsMakeAuthorizers(t *testing.T) {
 			switch auth := auth.(type) {
 			case *fixed:
 				got = auth.name + ": " + auth.value.Reveal()
+			case *queried:
+				got = auth.name + "=" + auth.value.Reveal()
 			case *OAuth2:
 				got = "oauth2 " + auth.settings.ClientAuth
 			}

@@ -24,6 +24,7 @@ type api struct {
 	headers http.Header
 	answers *answerSettings
 	maxRecs int
+	secret  string // the parameter of addresses that holds the credentials; "" for none
 	quota   ratelimit.Dialect
 	now     func() time.Time
 }
@@ -37,7 +38,7 @@ func newAPI(s *Settings, env connectors.Env) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &api{answers: &s.Answers, maxRecs: s.MaxRecs, now: env.Now, headers: http.Header{}}
+	a := &api{answers: &s.Answers, maxRecs: s.MaxRecs, secret: s.Auth.Query.Name, now: env.Now, headers: http.Header{}}
 	for name, v := range s.Headers {
 		a.headers.Set(name, v)
 	}
@@ -82,6 +83,26 @@ func (a *api) signal(resp *httpx.Response, sig ratelimit.Signal) ratelimit.Signa
 		sig.Concurrent = sig.Concurrent || a.quota.AtOnce()
 	}
 	return sig
+}
+
+// withoutSecret is a server's link without the client's credentials, which may stand in it
+// and which each request gets anew: links are kept in cursors.
+func (a *api) withoutSecret(link string) string {
+	if a.secret == "" {
+		return link
+	}
+	link, fragment, cut := strings.Cut(link, "#")
+	before, query, ok := strings.Cut(link, "?")
+	if ok {
+		link = before
+		if query = httpx.WithoutParam(query, a.secret); query != "" {
+			link += "?" + query
+		}
+	}
+	if cut {
+		link += "#" + fragment
+	}
+	return link
 }
 
 // do makes a request with the headers of the settings.

@@ -262,6 +262,7 @@ func (s *lookupSettings) Fields(f *field.Set) {
 
 func (s *lookupSettings) Validate(r *field.Report) {
 	checkPath(r.At("path"), s.Path, "key")
+	checkQuery(r, s.Query)
 	for name, v := range s.Query {
 		if err := strangers(v, "key"); err != nil {
 			r.At("query", name).Errorf("%v", err)

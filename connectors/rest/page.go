@@ -170,6 +170,9 @@ func (s *source) readListing(st *stream, l *listing, body raw, resp *httpx.Respo
 	}
 	var told bool
 	l.token, told, err = st.nextToken(body, resp.Header)
+	if st.plan.kind == pageLink || st.plan.kind == pageURL {
+		l.token = s.api.withoutSecret(l.token)
+	}
 	if err == nil && !whole && strings.Contains(l.token, broken) {
 		err = errors.New("the next page's cursor or address holds bytes that are not UTF-8")
 	}

@@ -82,6 +82,34 @@ func TestFollowUpsUseTheServersLinkAndNothingElse(t *testing.T) {
 	}
 }
 
+// Credentials in the address go out with each request, also with one to a server's own
+// link, which has them in it: once each, and in no cursor and no error.
+func TestASecretInTheAddressIsSentWithEachRequestAndKeptNowhere(t *testing.T) {
+	s := serve(t, "auth: {query: {name: api_token, value: '${env:TOKEN}'}}\n"+streamText("    paging: {size: 50, link_header: true, rescan: no}\n"), nil)
+	s.answer = func(r *http.Request, _ string) (int, string) {
+		if got := r.URL.Query()["api_token"]; len(got) != 1 || got[0] != "t0ken" {
+			t.Errorf("%s bears %q", r.URL.Path, got)
+		}
+		if strings.Contains(r.URL.RawQuery, "page_info") {
+			s.header.Del("Link")
+			return 200, `{"data":[` + rows("2@9") + `]}`
+		}
+		s.header.Set("Link", `</api/records?api_token=t0ken&page_info=abc&api%5Ftoken=x>; rel="next"`)
+		return 200, `{"data":[` + rows("1@10") + `]}`
+	}
+	p, err := s.pull(nil)
+	if err != nil || !p.More || strings.Contains(string(p.Next), "t0ken") {
+		t.Fatalf("the cursor is %s, %v", p.Next, err)
+	}
+	if p, err = s.pull(p.Next); err != nil || ids(p) != "2" {
+		t.Fatalf("%s, %v", ids(p), err)
+	}
+	s.answer = always(500, "no")
+	if _, err = s.pull(nil); err == nil || strings.Contains(err.Error(), "t0ken") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestALinkToAnotherHostIsNotFollowed(t *testing.T) {
 	for _, link := range []string{"https://evil.example/records?page=2", "//evil.example/x", "http://127.0.0.1:1/api/records"} {
 		s := serve(t, streamText("    paging: {next_url: {path: next}}\n"), always(200, `{"data":[`+rows("1@10")+`],"next":"`+link+`"}`))

@@ -72,6 +72,18 @@ func (s *Settings) Validate(r *field.Report) {
 	}
 }
 
+// checkQuery refuses parameters that prove who asks and stand there in plain text.
+func checkQuery(r *field.Report, query map[string]string) {
+	for name, v := range query {
+		if _, _, filled := placeholder(v); !filled && v != "" && credentialParam.MatchString(name) {
+			r.At("query", name).Errorf("a parameter that proves who asks belongs into auth (query with name and value), where it is kept out of logs and listings")
+		}
+	}
+}
+
+// credentialParam matches names of parameters that prove who asks.
+var credentialParam = regexp.MustCompile(`(?i)^((api|access|auth|private|consumer|client)[_-]?(key|token|secret)|token|secret|password)$`)
+
 // credential matches names of headers that prove who asks.
 var credential = regexp.MustCompile(`(?i)^(proxy-)?authorization$|^cookie$|api-?key|token|secret|password`)
 

@@ -81,6 +81,7 @@ func TestMistakesInTheSettingsAreExplained(t *testing.T) {
 		{"an unknown meaning", put, put + "\n    codes: {X: retry}", `entities.items.codes.X: "retry" is not a meaning; use one of throttled, duplicate, conflict, frozen, missing, waiting, invalid, auth, transient, unknown`},
 		{"a name with a blank", "items:", "Items Sold:", `entities."Items Sold": the name "Items Sold" cannot be used; expected a name of small letters, digits and underscores that begins with a letter`},
 		{"codes from nowhere", "streams:", "answers: {codes: {X: invalid}}\nstreams:", "answers.code: missing; say where an error's code stands"},
+		{"a credential among the parameters", "list: {path: /orders}", "list: {path: /orders, query: {api_key: abc}}", "streams.orders.list.query.api_key: a parameter that proves who asks belongs into auth (query with name and value), where it is kept out of logs and listings"},
 		{"a credential among the headers", "streams:", "headers: {Accept: x, X-Api-Key: abc}\nstreams:", "headers.X-Api-Key: a header that proves who asks belongs into auth (bearer, or header with name and value), where it is kept out of logs and listings"},
 		{"a status that is none", "streams:", "answers: {statuses: {\"99\": invalid}}\nstreams:", "answers.statuses.99: not a status between 200 and 599"},
 	} {

@@ -183,6 +183,7 @@ func (s *listSettings) Validate(r *field.Report) {
 			r.At("query", name).Errorf("%v", err)
 		}
 	}
+	checkQuery(r, s.Query)
 	if s.Body != nil && s.Method != http.MethodPost {
 		r.At("body").Errorf("a body needs method: POST")
 	}
@@ -305,4 +306,7 @@ func (s *fetchSettings) Fields(f *field.Set) {
 	f.Var(&s.Record, "record", "path", "Where the record stands in the answer.", field.Default("."))
 }
 
-func (s *fetchSettings) Validate(r *field.Report) { checkPath(r.At("path"), s.Path, "id") }
+func (s *fetchSettings) Validate(r *field.Report) {
+	checkPath(r.At("path"), s.Path, "id")
+	checkQuery(r, s.Query)
+}
