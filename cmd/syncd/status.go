@@ -41,7 +41,7 @@ type totals struct {
 	Due        int64 `json:"due"`
 	Done       int64 `json:"done"`
 	Dead       int64 `json:"dead"`
-	Held       int64 `json:"held,omitempty"`
+	Held       int64 `json:"held"`
 	Unresolved int64 `json:"unresolved"`
 	Colliding  int64 `json:"colliding"`
 }
@@ -60,7 +60,7 @@ type flowStatus struct {
 	Due        int64            `json:"due"`
 	Done       int64            `json:"done"`
 	Dead       int64            `json:"dead"`
-	Held       int64            `json:"held,omitempty"`
+	Held       int64            `json:"held"`
 	Unresolved int64            `json:"unresolved"`
 	Colliding  int64            `json:"colliding"`
 	OldestOpen *time.Time       `json:"oldest_open,omitempty"`
@@ -218,7 +218,7 @@ func (s *statusJSON) finding() bool {
 	if len(s.standings()) > 0 {
 		return true
 	}
-	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return !f.Retired && f.Dead+f.Colliding > 0 }) {
+	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return !f.Retired && f.Dead+f.Held+f.Colliding > 0 }) {
 		return true
 	}
 	if len(s.Circles) > 0 || len(s.Warnings) > 0 || s.Daemon == daemonNotReady || s.Daemon == daemonAway {
@@ -258,12 +258,11 @@ func statusOf(c *config.Config, o jobs.Overview) *statusJSON {
 		switch n.State {
 		case jobs.Done:
 			f.Done += n.N
-		case jobs.Dead, jobs.Held:
+		case jobs.Dead:
 			f.Dead += n.N
-			if n.State == jobs.Held {
-				f.Held += n.N
-			}
 			f.DeadBy[n.Class] += n.N
+		case jobs.Held:
+			f.Held += n.N
 		default:
 			f.Open += n.N
 			f.Due += n.Due
@@ -381,7 +380,7 @@ func (s *statusJSON) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "journal  %s\ndaemon   %s\n\n", s.Journal, daemon)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tLAST READ\tWHY OPEN OR DEAD")
+	fmt.Fprintln(tw, "FLOW\tOPEN\tDUE\tDONE\tDEAD\tHELD\tIN DOUBT\tCOLLIDING\tOLDEST OPEN\tLAST CHANGE\tLAST READ\tWHY OPEN OR DEAD")
 	for _, f := range s.Flows {
 		name := f.Flow
 		switch {
@@ -392,7 +391,7 @@ func (s *statusJSON) print(w io.Writer) error {
 		case f.Disabled:
 			name += " (disabled)"
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", clean(name), f.Open, f.Due, f.Done, f.Dead, f.Unresolved, f.Colliding,
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", clean(name), f.Open, f.Due, f.Done, f.Dead, f.Held, f.Unresolved, f.Colliding,
 			ago(s.At, f.OldestOpen), ago(s.At, f.LastChange), ago(s.At, f.LastRead), dash(whyOpen(f)))
 	}
 	fmt.Fprintln(tw)
