@@ -60,6 +60,15 @@ func TestAfterAnOutageRetriesBecomeMoreQuickly(t *testing.T) {
 		if took := time.Since(begun); took > 5*time.Second {
 			t.Errorf("a thousand retries took %s after an outage", took)
 		}
+		b.left = 0
+		time.Sleep(freeEvery)
+		for range 10 {
+			b.retry()
+			b.came(true, went)
+		}
+		if b.left < 10*retryCost/2 {
+			t.Errorf("after ten that went well %d is left: no more than they took", b.left)
+		}
 	})
 }
 
