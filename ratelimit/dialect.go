@@ -132,7 +132,7 @@ func (d Dialect) Read(status int, h http.Header, received time.Time) Signal {
 func (s *Signal) fromQuotas() {
 	for _, q := range s.Quotas {
 		if q.Known && q.Remaining < 1 && q.Reset > 0 && !q.Concurrent && q.Restore == 0 {
-			s.RetryAfter, s.HasRetryAfter = max(s.RetryAfter, q.Reset), true
+			s.RetryAfter, s.HasRetryAfter, s.Reckoned = max(s.RetryAfter, q.Reset), true, true
 			s.Evidence += " " + q.String()
 		}
 	}

@@ -156,6 +156,12 @@ func TestServersThatTellLittleAreUsed(t *testing.T) {
 		"60 a minute, reset told as of the hour": {6, 3600, 0.7, fixedWindow(60, time.Minute, func(n int, r time.Duration) map[string]string {
 			return map[string]string{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": fmt.Sprint(n), "X-RateLimit-Reset": fmt.Sprint(int(r.Seconds()) + 3600)}
 		})},
+		"10 a second, reset told a minute too late": {1, 36000, 0.6, fixedWindow(10, time.Second, func(n int, r time.Duration) map[string]string {
+			return map[string]string{"X-RateLimit-Limit": "10", "X-RateLimit-Remaining": fmt.Sprint(n), "X-RateLimit-Reset": fmt.Sprint(int(r.Seconds()) + 60)}
+		})},
+		"60 a minute, reset always told as a second": {3, 3600, 0.7, fixedWindow(60, time.Minute, func(n int, _ time.Duration) map[string]string {
+			return map[string]string{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": fmt.Sprint(n), "X-RateLimit-Reset": "1"}
+		})},
 		"60 in any minute, limit and remaining told": {3, 3600, 0.7, func(now time.Duration) (int, map[string]string) {
 			for len(window) > 0 && now-window[0] >= time.Minute {
 				window = window[1:]

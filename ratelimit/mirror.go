@@ -15,6 +15,7 @@ type mirror struct {
 	shapes map[string]bool // of calls whose answers tell it
 	probe  time.Duration   // how long to wait until one call finds out what there is, where nothing tells when something comes back
 	denied bool            // what was told of the end of the window has proved wrong, and is not gone by
+	early  int             // told ends of a window in a row at which nothing came back
 
 	// first and last bound the moment at which a quota without Restore is whole again. Servers tell it in whole seconds, rounded in either
 	// direction; each answer narrows it. Both are zero when the server does not tell.
@@ -52,6 +53,8 @@ const (
 	firstProbe, mostProbe = 500 * time.Millisecond, 5 * time.Minute
 	// doubtAfter is for how long the most certain word of a server is taken for true that nothing is left: one call finds out then.
 	doubtAfter = 15 * time.Minute
+	// tooEarly is at how many told ends in a row nothing may come back until they are not gone by any more.
+	tooEarly = 3
 	// observeFor is how far two answers must lie apart for what lies between them to be reckoned.
 	observeFor = 300 * time.Millisecond
 )
@@ -81,6 +84,13 @@ func (m *mirror) hear(q Quota, f *flight) {
 	moved, fresh := m.ends(q, f)
 	if fresh {
 		m.account()
+		m.early++
+		if q.Remaining >= 1 || m.told.Remaining >= 1 {
+			m.early = 0
+		}
+		if m.early >= tooEarly {
+			m.denied, m.first, m.last = true, time.Time{}, time.Time{}
+		}
 	}
 	if !moved && !fresh && m.low.of.seq != 0 && m.restore == 0 && !m.sliding() && m.low.of.ended.Before(f.sent) && q.Remaining > m.low.remaining {
 		// Nothing comes back within a window: one of the two was not true, or the window is another one. The newer one counts.
@@ -261,6 +271,9 @@ func (m *mirror) span() time.Duration {
 
 // sliding reports whether the server tells no moment at which the quota is whole again, and it does not fill like a bucket.
 func (m *mirror) sliding() bool { return m.restore == 0 && m.last.IsZero() }
+
+// unsure reports whether the end that the server tells is not that at which something comes back.
+func (m *mirror) unsure() bool { return m.denied || m.restore > 0 && m.told.Restore == 0 }
 
 // left is what may be spent at now, with what is under way taken off.
 func (m *mirror) left(now time.Time, calls []*flight) (left float64) {

@@ -38,6 +38,9 @@ func (g *Gate) answered(ctx context.Context, f *flight, sig Signal, now time.Tim
 		g.pacer.refused(mono, f, sig, first)
 	}
 	g.pacer.answered(mono, f, sig)
+	if g.pacer.unsure(f, sig) {
+		sig.RetryAfter, sig.HasRetryAfter = 0, false
+	}
 	if !pauses {
 		// What the server says during a pause answers older calls and proves nothing.
 		if sig.served() && first {

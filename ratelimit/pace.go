@@ -395,13 +395,32 @@ func (p *pacer) refused(now time.Time, f *flight, sig Signal, first bool) {
 // does not tell.
 func (p *pacer) foretold(now time.Time, f *flight, sig Signal) bool {
 	for _, q := range sig.Quotas {
-		if q.Known && !q.Concurrent && q.Remaining < f.cost {
+		if q.Known && !q.Concurrent && q.Remaining < f.cost && !p.is(f, func(m *mirror) bool { return m.told.Scope == q.Scope && m.denied }) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(p.mirrors, func(m *mirror) bool {
-		return !m.told.Concurrent && p.concerns(m, f.shape) && m.left(now, p.calls) <= max(m.kept(now, 0, p.settings.Share, p.trip), burstShare*m.limit)
+		return !m.told.Concurrent && !m.denied && p.concerns(m, f.shape) && m.left(now, p.calls) <= max(m.kept(now, 0, p.settings.Share, p.trip), burstShare*m.limit)
 	})
+}
+
+// is reports whether something holds of a quota that a call is counted in.
+func (p *pacer) is(f *flight, what func(*mirror) bool) bool {
+	return slices.ContainsFunc(p.mirrors, func(m *mirror) bool { return p.concerns(m, f.shape) && what(m) })
+}
+
+// unsure reports whether the pause that was reckoned from what an answer tells is not to be gone by: none of the quotas that are used up
+// comes back when it is told to.
+func (p *pacer) unsure(f *flight, sig Signal) bool {
+	if !sig.Reckoned {
+		return false
+	}
+	for _, q := range sig.Quotas {
+		if q.Known && q.Remaining < 1 && !p.is(f, func(m *mirror) bool { return m.told.Scope == q.Scope && m.unsure() }) {
+			return false
+		}
+	}
+	return true
 }
 
 // reopened is told that a pause is over: calls begin again with one.

@@ -16,6 +16,8 @@ type Signal struct {
 	// that it asked for a pause without a length that can be used.
 	RetryAfter    time.Duration
 	HasRetryAfter bool
+	// Reckoned says that the server did not ask for that: it is the end of a quota that is used up.
+	Reckoned bool
 	// Status is the HTTP status; 200 for an answer of another protocol that did
 	// its work.
 	Status int
