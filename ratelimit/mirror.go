@@ -13,6 +13,8 @@ type mirror struct {
 	low    sample // the lowest in the present window, of a quota that comes back at once
 	limit  float64
 	shapes map[string]bool // of calls whose answers tell it
+	by     map[string]word // what the newest answer to a call of each shape told
+	apart  int             // answers in a row by which calls of one shape are counted apart from the others
 	probe  time.Duration   // how long to wait until one call finds out what there is, where nothing tells when something comes back
 	denied bool            // what was told of the end of the window has proved wrong, and is not gone by
 	early  int             // told ends of a window in a row at which nothing came back

@@ -315,7 +315,7 @@ func (p *pacer) learnCost(f *flight, sig Signal) {
 }
 
 // told takes in what an answer says of one quota. A server that counts calls of several shapes apart may not name what it tells of: a
-// quota with another limit, told of another shape, is another one.
+// quota with another limit, told of another shape, is another one, and so is one of which its answers tell what cannot be true of that of the others.
 func (p *pacer) told(q Quota, f *flight) {
 	if !q.Known && q.Window == 0 && !q.Concurrent {
 		return // a limit over nobody knows what time
@@ -334,6 +334,13 @@ func (p *pacer) told(q Quota, f *flight) {
 		p.mirrors = append(p.mirrors, &mirror{shapes: map[string]bool{}})
 	}
 	m := p.mirrors[i]
+	if m.contradicts(q, f) && len(p.mirrors) < mostQuotas {
+		delete(m.shapes, f.shape)
+		delete(m.by, f.shape)
+		m.apart = 0
+		m = &mirror{shapes: map[string]bool{}}
+		p.mirrors = append(p.mirrors, m)
+	}
 	if len(m.shapes) < mostCosts {
 		m.shapes[f.shape] = true
 	}
