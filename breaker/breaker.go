@@ -132,6 +132,7 @@ type Breaker struct {
 	evidence   *evidence
 	since      time.Time
 	until      time.Time // end of Open, or of the probe under way
+	probing    bool      // a probe is under way
 	last       string
 	why        Why  // what the change that is coming will be put down to
 	trip       bool // the next failure opens the breaker whatever the rules say
@@ -198,6 +199,7 @@ func (b *Breaker) readyToTrip() bool {
 func (b *Breaker) changed(to gobreaker.State) {
 	from, now := b.state, time.Now()
 	b.generation++
+	b.probing = false
 	switch to {
 	case gobreaker.StateOpen:
 		b.state, b.until = Open, now.Add(b.settings.OpenFor)
@@ -253,8 +255,11 @@ type Snapshot struct {
 	State State
 	// Since is when the present outage began, or since when there has been none.
 	Since time.Time
-	// Until is when the next probe may go, while open.
+	// Until is when the next probe may go, while open; with Probing, when the present
+	// one ends at the latest.
 	Until time.Time
+	// Probing says that a probe is under way: nothing else is let through before its end.
+	Probing bool
 	// LastError is the text of the last failure of the present outage, or of the
 	// failures that have not led to one, as the caller gave it.
 	LastError string
@@ -268,10 +273,14 @@ func (b *Breaker) State() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.look()
-	s := Snapshot{State: b.state, Since: b.since, LastError: b.last}
+	s := Snapshot{State: b.state, Since: b.since, LastError: b.last, Probing: b.probing}
 	switch b.state {
 	case Open:
 		s.Until = b.until
+	case HalfOpen:
+		if b.probing {
+			s.Until = b.until
+		}
 	case Closed:
 		s.InRow = b.evidence.row
 	}

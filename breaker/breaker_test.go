@@ -230,8 +230,14 @@ func TestOneProbeAtATimeGoesThrough(t *testing.T) {
 		if through != 1 || refused != 49 {
 			t.Errorf("%d let through, %d refused", through, refused)
 		}
+		if s := b.State(); !s.Probing || time.Until(s.Until) != 30*time.Second {
+			t.Errorf("state is %+v, want a probe under way for 30 s at most", s)
+		}
 		time.Sleep(21 * time.Second)
 		b.want(Closed)
+		if b.State().Probing {
+			t.Error("it is closed and says that it is being probed")
+		}
 	})
 }
 
@@ -311,6 +317,9 @@ func TestProbeDecides(t *testing.T) {
 				}
 				b.want(tt.want)
 				s := b.State()
+				if s.Probing {
+					t.Error("the probe is over and counts as under way")
+				}
 				switch tt.want {
 				case Open:
 					if !s.Since.Equal(opened) || time.Until(s.Until) != 30*time.Second {

@@ -69,7 +69,8 @@ func (b *Breaker) Allow() (*Call, error) {
 		return nil, b.openError()
 	}
 	c := &Call{b: b, done: done, generation: b.generation}
-	if b.state == HalfOpen && !mutant.On("probe-never-ends") {
+	b.probing = b.state == HalfOpen
+	if b.probing && !mutant.On("probe-never-ends") {
 		// A probe that is never ended would keep the machine half-open for ever.
 		limit := b.settings.ProbeTimeout
 		b.until = time.Now().Add(limit)
@@ -103,7 +104,7 @@ func (c *Call) end(r Result, by Rule) {
 	if c.generation != b.generation {
 		return // and not a word to the machine: any call would let time pass for it
 	}
-	b.why = Why{Rule: by}
+	b.why, b.probing = Why{Rule: by}, false
 	if slow := b.settings.SlowCall; slow > 0 && r.Took >= slow && r.Verdict == Success {
 		r.Verdict, r.Err = Failure, fmt.Sprintf("served, but it took %s (slow_call is %s)", r.Took.Round(10*time.Millisecond), slow)
 	}

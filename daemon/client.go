@@ -142,7 +142,7 @@ func (w watched) NotePause(ctx context.Context, client string, p ratelimit.Pause
 }
 
 // open waits until the client's gate is open, nobody else tries its credentials,
-// and its breaker may let something through.
+// and its breaker may let something through: it is not open, and no probe is under way.
 func (c *client) open(ctx context.Context) error {
 	for {
 		now := c.now()
@@ -162,14 +162,20 @@ func (c *client) open(ctx context.Context) error {
 			return err
 		}
 	}
-	for s := c.breaker.State(); s.State == breaker.Open; s = c.breaker.State() {
-		// A person may have the probe made sooner.
-		if err := wait(ctx, min(time.Until(s.Until), time.Second), nil); err != nil {
+	for s := c.breaker.State(); s.State == breaker.Open || s.Probing; s = c.breaker.State() {
+		d := min(time.Until(s.Until), time.Second) // a person may have the probe made sooner
+		if s.Probing {
+			d = probeLook
+		}
+		if err := wait(ctx, d, nil); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
+
+// probeLook is how often is looked whether a probe is over.
+const probeLook = 100 * time.Millisecond
 
 // wait sleeps for d, at most a minute, or until changed is closed.
 func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) error {

@@ -132,7 +132,8 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if n := l.client.gate.Within(lateTime, ratelimit.Ask{Kind: ratelimit.Writing}); n > 0 {
 		limit = min(limit, n*l.batch)
 	}
-	if probing || l.client.breaker.State().State != breaker.Closed {
+	alone := probing || l.client.breaker.State().State != breaker.Closed
+	if alone {
 		limit = 1 // a probe
 	}
 	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.id.Client, Shard: l.id.Shard, Limit: limit, Flows: l.flows,
@@ -164,7 +165,10 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	for _, u := range l.units(got.Jobs) {
 		l.start(begin, hard, u, units)
 	}
-	return true
+	if alone { // what is claimed before that one is on its way would only be turned away
+		sleep(soft, probeLook)
+	}
+	return soft.Err() == nil
 }
 
 // lateTime is for how long after a claim what is in it may be begun. What is claimed
