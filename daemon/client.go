@@ -80,7 +80,7 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 		}
 	}
 	err = c.safely("opening the client", func() (err error) {
-		c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: leased{gate, cp.Name, hold, d.journal.Now}, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
+		c.instance, err = cp.Settings.Open(ctx, connectors.Env{Client: cp.Name, Gate: leased{gate, cp.Name, hold, d.journal.Now, cp.Timeout / 2}, Conceal: d.opts.Conceal, Timeout: cp.Timeout,
 			Concurrency: cp.Concurrency, BaseDir: baseDir, Log: c.log, Now: d.journal.Now, UserAgent: d.opts.UserAgent})
 		return err
 	})

@@ -362,7 +362,7 @@ func TestADaemonCutOffFromTheJournalSendsNothingAfterItsLease(t *testing.T) {
 			t.Fatalf("the write is not under way: %+v", a.daemon.Clients())
 		}
 		hold := a.daemon.journal.Holds()[0]
-		gate := leased{openGate{}, "erp", hold, time.Now}
+		gate := leased{openGate{}, "erp", hold, time.Now, 0}
 		if _, err := gate.Enter(t.Context(), ratelimit.Ask{}); err != nil {
 			t.Errorf("with a lease nothing is let out: %v", err)
 		}

@@ -202,7 +202,9 @@ func (c *ClientPlan) shard(h *jobs.Hold) *ClientPlan {
 		return c
 	}
 	part := *c
-	part.Gate.Rate = c.Gate.Rate / float64(c.Shards)
+	if c.Gate.Rate > 0 {
+		part.Gate.Rate = max(c.Gate.Rate/float64(c.Shards), ratelimit.MinRate)
+	}
 	part.Gate.Burst = share(c.Gate.Burst, c.Shards, h.Shard)
 	part.Concurrency = max(1, share(c.Concurrency, c.Shards, h.Shard))
 	return &part
@@ -224,12 +226,21 @@ type leased struct {
 	client string
 	hold   *jobs.Hold
 	now    func() time.Time
+	// patience is how long a call may wait for its turn until the pace of the client is what
+	// an attempt's time was used up by, and not the target.
+	patience time.Duration
 }
 
 // Enter implements httpx.Gate. The lease is looked at last, as close to the first
-// byte as can be.
+// byte as can be. A call whose turn does not come within the time of its attempt is one
+// that a pause lets not out: the record is not to blame for it.
 func (g leased) Enter(ctx context.Context, a ratelimit.Ask) (ratelimit.Pass, error) {
+	asked := time.Now()
 	p, err := g.Gate.Enter(ctx, a)
+	if waited := time.Since(asked); errors.Is(err, context.DeadlineExceeded) && waited > 0 && waited >= g.patience {
+		return nil, &ratelimit.PausedError{Client: g.client, Pause: ratelimit.Pause{Until: g.now(), Reason: reasonTurn,
+			Evidence: "its rate or its quota let no call out for " + waited.Round(time.Second).String()}}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -242,3 +253,6 @@ func (g leased) Enter(ctx context.Context, a ratelimit.Ask) (ratelimit.Pass, err
 
 // reasonLease is why a lane sends nothing that it has begun.
 const reasonLease = "lease"
+
+// reasonTurn is why an attempt ends whose call waits too long for its turn.
+const reasonTurn = "turn"
