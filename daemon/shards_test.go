@@ -164,3 +164,26 @@ func TestAWriteLongerThanTheLeaseStaysWithItsDaemon(t *testing.T) {
 		a.end()
 	})
 }
+
+func TestEachPartOfASmallRateIsARate(t *testing.T) {
+	for _, rate := range []float64{0, 1. / (11 * 24 * 3600), 1. / (24 * 3600), 0.5, 2, 1e6} {
+		for _, shards := range []int{1, 2, 12, 256} {
+			whole := &ClientPlan{Name: "erp", Concurrency: 256, Shards: shards, Gate: ratelimit.Settings{Rate: rate, Burst: 3}}
+			sum := 0.0
+			for i := range shards {
+				part := whole.shard(&jobs.Hold{LaneID: jobs.LaneID{Client: "erp", Shard: i}})
+				sum += part.Gate.Rate
+				g, err := ratelimit.NewGate("erp", part.Gate, nil, nil, nil, nil)
+				if err != nil {
+					t.Fatalf("part %d of %d of %v a second: %v", i, shards, rate, err)
+				}
+				if st := g.State(time.Now()); rate > 0 && (st.Rate <= 0 || st.Burst < 1) || rate == 0 && st.Rate != 0 {
+					t.Errorf("part %d of %d of %v a second is %v, %d at once", i, shards, rate, st.Rate, st.Burst)
+				}
+			}
+			if sum < rate*0.999 || sum > 1.001*max(rate, ratelimit.MinRate*float64(shards)) {
+				t.Errorf("%d parts of %v a second are %v together", shards, rate, sum)
+			}
+		}
+	}
+}
