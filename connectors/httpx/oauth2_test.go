@@ -225,6 +225,60 @@ func TestTwentyCallersShareOneToken(t *testing.T) {
 	}
 }
 
+func TestTwentyCallersWhoseTokenHasEndedShareTheNext(t *testing.T) {
+	g := newGuarded(t, nil)
+	if err := g.do(t); err != nil {
+		t.Fatal(err)
+	}
+	g.clock.move(2 * time.Hour)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := g.do(t); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := g.issuer.asked(); n != 2 {
+		t.Errorf("%d tokens asked for, want the first and the next", n)
+	}
+}
+
+func TestTokenThatEndsDuringAPauseIsNotSentAfterIt(t *testing.T) {
+	g := newGuarded(t, nil)
+	g.issuer.life = "60"
+	g.api.Next(hostile.Named("throttled_seconds"))
+	wantError(t, g.do(t), Throttled, "throttled")
+	g.clock.move(90 * time.Second)
+	if err := g.do(t); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(g.api.Log()); n != 2 || g.issuer.asked() != 2 {
+		t.Errorf("%d requests and %d tokens: the call after the pause bore the token from before it", n, g.issuer.asked())
+	}
+}
+
+func TestTokenThatEndsWhileItsCallWaitsForItsTurnIsReplaced(t *testing.T) {
+	g := newGuarded(t, nil)
+	g.issuer.life = "60"
+	g.gate.onWait = func(n int) {
+		if n != 2 { // the first is for the token
+			return
+		}
+		g.clock.move(90 * time.Second)
+		g.issuer.mu.Lock()
+		g.issuer.issued++ // the API takes the token from before no more
+		g.issuer.mu.Unlock()
+	}
+	if err := g.do(t); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(g.api.Log()); n != 2 || g.issuer.asked() != 2 {
+		t.Errorf("%d requests and %d tokens, want one that was refused and one with a new token", n, g.issuer.asked())
+	}
+}
+
 func TestAPIThatRefusesEveryTokenDoesNotFloodTheTokenEndpoint(t *testing.T) {
 	g := newGuarded(t, nil)
 	g.api.Always(hostile.Named("status_401"))
@@ -321,6 +375,31 @@ func TestFailedTokenEndpointIsLeftAloneForAWhile(t *testing.T) {
 	g.tokens.Calm()
 	if err := g.do(t); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTokenEndpointThatRefusesIsAskedSeldomerEachTime(t *testing.T) {
+	g := newGuarded(t, nil)
+	g.issuer.status, g.issuer.body = 400, `{"error":"invalid_grant"}`
+	last := time.Duration(0)
+	for n := range 12 {
+		for range 10 {
+			wantError(t, g.do(t), Auth, "invalid_grant")
+		}
+		if k := g.issuer.asked(); k != n+1 {
+			t.Fatalf("asked %d times for a token, want %d", k, n+1)
+		}
+		hold := g.auth.holdTo.Sub(g.clock.now())
+		if hold < last || hold > maxHold || n > 9 && hold < maxHold/2 {
+			t.Errorf("after refusal %d it is left alone for %s, and for %s before", n+1, hold, last)
+		}
+		last = hold
+		g.clock.move(hold)
+	}
+	g.auth.failed = 1 << 31 // as of a client that is never mended
+	wantError(t, g.do(t), Auth, "invalid_grant")
+	if hold := g.auth.holdTo.Sub(g.clock.now()); hold != maxHold/2 {
+		t.Errorf("after very many refusals it is left alone for %s", hold)
 	}
 }
 
