@@ -26,6 +26,34 @@ func TestDelaysGrowToTheirBoundAndNeverOverflow(t *testing.T) {
 	}
 }
 
+func TestDelaysGrowAsConfigured(t *testing.T) {
+	r := Retry{InitialDelay: 200 * time.Millisecond, Multiplier: 2, MaxDelay: 5 * time.Minute}
+	for n := range 100 {
+		want := 5 * time.Minute
+		if n < 11 {
+			want = 200 * time.Millisecond << n
+		}
+		if d := r.Bound(n); d != want {
+			t.Errorf("failure %d is bound to %s, want %s", n, d, want)
+		}
+		if d := r.Delay(n, 0, func() float64 { return 0.25 }); d != want/4 {
+			t.Errorf("failure %d waits %s, want a quarter of %s", n, d, want)
+		}
+	}
+	r.NoJitter = true
+	if d := r.Delay(3, 0, func() float64 { return 0.25 }); d != 1600*time.Millisecond {
+		t.Errorf("without jitter it waits %s", d)
+	}
+	for _, first := range []time.Duration{-time.Second, 0, 1, 9} {
+		for _, random := range []float64{0, 0.5, 0.999999} {
+			r := Retry{InitialDelay: first, MaxDelay: first, Multiplier: 2}
+			if d := r.Delay(3, 0, func() float64 { return random }); d < 0 || d > max(first, 0) {
+				t.Errorf("with a first delay of %d it waits %d", first, d)
+			}
+		}
+	}
+}
+
 func TestAWaitIsWithinItsBoundAndNeverBelowWhatTheServerAsks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Retry{InitialDelay: time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "initial")),

@@ -123,6 +123,29 @@ var doubtRules = []rule{
 		b.pass(time.Minute)
 		is(b, "number", b.one().Number, int64(2))
 	}},
+	{"a job whose daemon ends at each attempt is given up with all that it was", func(b *bench) {
+		b.flow.Retry.MaxAttempts, b.flow.Retry.RetryFor = 3, 0
+		b.admit(b.ev("1", 10, "A", "x"), b.ev("2", 10, "B", "y"))
+		for n := range 3 {
+			for js := b.claim(); len(js) > 0; js = b.claim() { // what may be the cause is claimed alone
+				for _, jb := range js {
+					is(b, "number", jb.Number, int64(n+1))
+					if jb.Key == "B" {
+						b.settle(jb, connectors.Fail(connectors.Throttled, "http_429", "later"))
+					}
+				}
+			}
+			b.restart()
+			is(b, "lost", b.recover(), 1)
+			is(b, "tries", b.row("A").Tries, n+1)
+			b.pass(time.Hour)
+		}
+		r := b.want("A", jobs.Dead, jobs.ReasonFailed)
+		is(b, "class", r.LastClass, connectors.Lost)
+		is(b, "in doubt", r.Unresolved(), true)
+		b.body("A", "x")
+		is(b, "due", b.one().Key, "B")
+	}},
 	{"of many claims that were left behind none is passed over", func(b *bench) {
 		const n = 120
 		live, old := b.flow, *b.flow
