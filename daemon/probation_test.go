@@ -226,3 +226,32 @@ func TestSuspensionIsToldFromTheFirstRefusalToTheAnswerThatEndsIt(t *testing.T) 
 		}
 	})
 }
+
+func TestReadingGoesOnWhereRefusedCredentialsEndedIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for i := range 50 {
+			w.shop.put(fmt.Sprint(i), 1, fmt.Sprintf(`{"key":"K%d"}`, i))
+		}
+		w.shop.fails(3, connectors.Errorf(connectors.Auth, "http_401", "access token has just expired"))
+		w.start()
+		w.pass(14 * time.Minute)
+		if s := w.state(); string(s.Cursor) != "20" || s.Failing.Class != connectors.Auth {
+			t.Errorf("the cursor is %s, failing %+v, want that of the second page and the reason", s.Cursor, s.Failing)
+		}
+		if n := w.shop.pulled(); n > 2+1+3 {
+			t.Errorf("%d pages were asked for with credentials that are refused", n-2)
+		}
+		before := w.shop.pulled()
+		w.shop.fails(0, nil)
+		w.pass(6 * time.Minute)
+		if s := w.state(); string(s.Cursor) != "50" {
+			t.Errorf("after they were mended the cursor is %s", s.Cursor)
+		}
+		for i := range 50 {
+			w.holds(w.orders, fmt.Sprint("K", i), fmt.Sprintf(`{"key":"K%d"}`, i))
+		}
+		if n := len(w.orders.Effects()); n != 50 || w.shop.pulled() < before+3 {
+			t.Errorf("%d effects, %d pages", n, w.shop.pulled()-before)
+		}
+	})
+}
