@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +15,7 @@ import (
 
 	"syncd/breaker"
 	"syncd/connectors"
+	"syncd/connectors/httpx"
 	"syncd/internal/faketarget"
 	"syncd/jobs"
 )
@@ -71,6 +76,63 @@ func TestEachOutcomeTellsTheBreakerWhatItIs(t *testing.T) {
 	}
 	if v := verdictOf(context.Canceled); v != none {
 		t.Errorf("a reading that was given up is a %s", v)
+	}
+}
+
+// TestAnswersOpenTheBreakerByWhatTheyHold follows answers from the wire to the breaker: the status alone proves nothing.
+func TestAnswersOpenTheBreakerByWhatTheyHold(t *testing.T) {
+	for _, c := range []struct {
+		name, kind, body string
+		status           int
+		want             breaker.State
+	}{
+		{"a gateway's page", "text/html", "<html>gateway</html>", 200, breaker.Open},
+		{"a page that calls itself JSON", "application/json", "<html>gateway</html>", 200, breaker.Open},
+		{"nothing", "application/json", "", 200, breaker.Open},
+		{"half an answer", "application/json", `{"id":1`, 200, breaker.Open},
+		{"a maintenance page", "text/html", "<html>", 503, breaker.Open},
+		{"records", "application/json", `{"id":1}`, 200, breaker.Closed},
+		{"refused records", "application/json", `{"errors":{"email":["is invalid"]}}`, 422, breaker.Closed},
+		{"unknown records", "text/html", "<html>not here</html>", 404, breaker.Closed},
+		{"conflicts", "application/json", `{}`, 409, breaker.Closed},
+		{"refusals for quota", "application/json", `{}`, 429, breaker.Closed},
+	} {
+		for _, writes := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, writing %v", c.name, writes), func(t *testing.T) {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", c.kind)
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.body)
+				}))
+				defer server.Close()
+				base, err := url.Parse(server.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				api, err := httpx.New(httpx.Options{Client: "erp", Gate: openGate{}, BaseURL: base})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer api.Close()
+				b := breaker.New("erp", breaker.Settings{}, nil)
+				for i := range 20 {
+					call, err := b.Allow()
+					if err != nil {
+						break
+					}
+					o := connectors.Outcome{Class: connectors.Applied}
+					if _, err := api.JSON(t.Context(), &httpx.Request{Method: "POST", Path: "/orders", Body: []byte("{}"), Write: writes}); err != nil {
+						o = connectors.FromHTTP(err, writes)
+					}
+					job := &jobs.Job{}
+					job.Key = fmt.Sprint(i)
+					call.Done((&lane{}).judge([]*jobs.Job{job}, []connectors.Outcome{o}))
+				}
+				if s := b.State(); s.State != c.want {
+					t.Errorf("the breaker is %s after 20 such answers (%s), want %s", s.State, s.LastError, c.want)
+				}
+			})
+		}
 	}
 }
 
