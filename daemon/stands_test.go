@@ -117,3 +117,31 @@ func TestMuchThatIsTooOldAtOnceIsHeldUntilAPersonLooked(t *testing.T) {
 		}
 	})
 }
+
+func TestManyRecordsThatAreBadInOneWayEndAsDeadLettersAndHoldBackNoLaterOne(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.orders.Plan(func(c faketarget.Call) (f faketarget.Fault) {
+			if c.Op == faketarget.Create && !strings.HasPrefix(c.Key, "good") {
+				f.Kind = faketarget.Refuse
+			}
+			return f
+		})
+		w.orderEach(0, 50)
+		w.shop.put("good", 1, `{"key":"good"}`)
+		w.start()
+		for range 60 {
+			w.pass(10 * time.Minute)
+			if len(w.orders.Records("good")) == 1 {
+				break
+			}
+		}
+		w.holds(w.orders, "good", `{"key":"good"}`)
+		w.pass(time.Minute)
+		if n := w.count(jobs.Dead); n != 50 || w.state().Suspended.Is() {
+			t.Errorf("a minute after the good one %d of 50 are dead letters, and the flow is suspended: %v", n, w.state().Suspended.Is())
+		}
+		w.shop.put("later", 1, `{"key":"good-later"}`)
+		w.pass(3 * time.Second)
+		w.holds(w.orders, "good-later", `{"key":"good-later"}`)
+	})
+}

@@ -42,9 +42,23 @@ type refusals struct {
 	mu sync.Mutex
 	// rows are the refusals since the last success, by flow.
 	rows map[string]refusedRow
+	// freed are the last suspensions that a success has ended, by flow.
+	freed map[string]freed
 	// suspended are suspensions as they were read at.
 	suspended map[string]Standing
 	at        time.Time
+}
+
+// freed is the end of a suspension. A record that was refused before it, and is refused in
+// the same way after it, is refused for its own sake: the flow has written another one.
+type freed struct {
+	code string
+	at   time.Time
+}
+
+// own reports whether a refusal is the record's own fault.
+func (f freed) own(s *Settlement) bool {
+	return s.Job.LastClass == connectors.Invalid && s.Job.LastCode == f.code && s.Outcome.Code == f.code && s.Job.LastAt.Before(f.at)
 }
 
 // refusedRow is a row of refusals of one kind.
@@ -171,6 +185,7 @@ type weighing struct {
 	// states are the flows that may be suspended or freed by it, held.
 	states map[string]*FlowState
 	rows   map[string]refusedRow
+	freed  map[string]freed
 	// ends names the settlement that suspended or freed a flow in the end.
 	turned map[string]int
 	before map[string]Standing
@@ -182,7 +197,7 @@ type weighing struct {
 // weigh begins to look at a group of outcomes. It holds the flows that may be
 // suspended or freed by it, before any row is held.
 func (j *Journal) weigh(ctx context.Context, tx Tx, ss []Settlement) (*weighing, error) {
-	w := &weighing{states: map[string]*FlowState{}, rows: map[string]refusedRow{}, turned: map[string]int{}, before: map[string]Standing{},
+	w := &weighing{states: map[string]*FlowState{}, rows: map[string]refusedRow{}, freed: map[string]freed{}, turned: map[string]int{}, before: map[string]Standing{},
 		flows: map[string]*Flow{}, settled: map[RowID]bool{}}
 	x := &j.refusals
 	x.mu.Lock()
@@ -190,11 +205,12 @@ func (j *Journal) weigh(ctx context.Context, tx Tx, ss []Settlement) (*weighing,
 	for i := range ss {
 		flow := ss[i].Job.Flow
 		if _, ok := w.rows[flow]; !ok {
-			w.rows[flow] = x.rows[flow]
+			w.rows[flow], w.freed[flow] = x.rows[flow], x.freed[flow]
 		}
 		switch {
 		case x.suspended[flow].Is():
 			may[flow] = may[flow] || refused(&ss[i]) || succeeded(&ss[i])
+		case refused(&ss[i]) && w.freed[flow].own(&ss[i]):
 		case refused(&ss[i]):
 			w.rows[flow] = w.rows[flow].with(ss[i].Outcome.Code, ss[i].Job.RowID)
 			may[flow] = may[flow] || len(w.rows[flow].ids) >= refusalsInRow
@@ -237,9 +253,10 @@ func (w *weighing) weighed(i int, s *Settlement, now time.Time) {
 	case succeeded(s):
 		w.rows[flow] = refusedRow{}
 		if fs != nil && fs.Suspended.Is() {
+			w.freed[flow] = freed{fs.Suspended.Code, now}
 			fs.Suspended, w.turned[flow] = Standing{}, i
 		}
-	case !refused(s):
+	case !refused(s), w.freed[flow].own(s) && (fs == nil || !fs.Suspended.Is()):
 	default:
 		w.rows[flow] = w.rows[flow].with(s.Outcome.Code, s.Job.RowID)
 		if fs == nil || fs.Suspended.Is() || len(w.rows[flow].ids) < refusalsInRow {
@@ -341,8 +358,9 @@ func (b *settlement) patch(row *Row) {
 func (w *weighing) keep(x *refusals, out []Settled) {
 	x.mu.Lock()
 	if x.rows == nil {
-		x.rows = map[string]refusedRow{}
+		x.rows, x.freed = map[string]refusedRow{}, map[string]freed{}
 	}
+	maps.Copy(x.freed, w.freed)
 	for flow, row := range w.rows {
 		if len(row.ids) > 0 {
 			x.rows[flow] = row

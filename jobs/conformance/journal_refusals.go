@@ -170,6 +170,27 @@ var refusalRules = []rule{
 			}
 		}
 	}},
+	{"records that are refused as before once another was written are dead letters, however many", func(b *bench) {
+		b.orders(50)
+		b.refuseSome(20)
+		for _, jb := range b.under() {
+			b.settle(jb, mandatory)
+		}
+		b.pass(time.Minute)
+		s := b.settle(b.one(), connectors.Outcome{Class: connectors.Applied, Link: `7`})
+		if err := b.journal.AfterSuspension(context.Background(), "orders", s.Freed); err != nil {
+			b.Fatal(err)
+		}
+		b.pass(10 * time.Second)
+		b.refuseSome(49)
+		is(b, "dead", b.counted(jobs.Dead), 49)
+		is(b, "suspended", b.suspended().Is(), false)
+		// What was never refused before is counted as ever.
+		b.orders(70)
+		b.refuseSome(20)
+		is(b, "suspended by others", b.suspended().Is(), true)
+		is(b, "dead of before", b.counted(jobs.Dead), 49)
+	}},
 	{"a reload has a suspended flow tried at once, and so has a restart", func(b *bench) {
 		b.orders(25)
 		b.refuseSome(20)
