@@ -251,10 +251,10 @@ func TestWhileAProbeHangsNothingElseIsSentAndNoJobIsTouched(t *testing.T) {
 }
 
 func TestReadingsThatAStopCutsOffAreNoFailures(t *testing.T) {
-	c := &client{breaker: breaker.New("shop", breaker.Settings{}, nil)}
+	c := &client{plan: &ClientPlan{}, breaker: breaker.New("shop", breaker.Settings{}, nil)}
 	for range 10 {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := c.read(ctx, func() error {
+		err := c.read(ctx, func(context.Context) error {
 			cancel()
 			return &connectors.Error{Outcome: connectors.Outcome{Class: connectors.Transient, Code: "canceled"}, Err: ctx.Err()}
 		})

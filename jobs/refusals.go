@@ -31,6 +31,8 @@ const (
 	// probeBehind is how far behind the next probe's time a job is due that was tried, so
 	// that another one is tried next: one bad record must not keep the flow suspended.
 	probeBehind = time.Second
+	// probeRefused is how far a job is that was refused before its flow was suspended.
+	probeRefused = 10 * time.Millisecond
 	// suspensionsKept is how long this process goes by what it read of suspensions; what
 	// other daemons do is known that much later.
 	suspensionsKept = time.Second
@@ -170,14 +172,19 @@ func (c *claiming) suspendedRow(row *Row) {
 	c.patches = append(c.patches, *row)
 }
 
-// nextProbe is when a row of a suspended flow is due: the later it was tried since
-// the suspension began, the later among the others.
+// nextProbe is when a row of a suspended flow is due: first those that were not refused
+// for what suspends it, for one of them may well be written, then the others, the later they
+// were tried since the suspension began.
 func (r *Row) nextProbe(s Standing, now time.Time) time.Time {
-	if !r.LastAt.After(s.Since) || !now.After(s.Since) {
+	tried := r.LastAt.After(s.Since) && now.After(s.Since)
+	if !tried && (r.LastClass != connectors.Invalid || r.LastCode != s.Code) {
 		return s.Until
 	}
-	share := float64(r.LastAt.Sub(s.Since)) / float64(now.Sub(s.Since))
-	return micro(s.Until.Add(time.Duration(min(share, 1) * float64(probeBehind))))
+	share := 0.0
+	if tried {
+		share = float64(r.LastAt.Sub(s.Since)) / float64(now.Sub(s.Since))
+	}
+	return micro(s.Until.Add(probeRefused + time.Duration(min(share, 1)*float64(probeBehind-probeRefused))))
 }
 
 // weighing is what a group of outcomes means for its flows.

@@ -145,6 +145,31 @@ var refusalRules = []rule{
 			}
 		}
 	}},
+	{"a job that was not refused is tried before those that were", func(b *bench) {
+		b.orders(40)
+		b.refuseSome(20)
+		refused := map[string]bool{}
+		for i, jb := range b.under() {
+			if i < 15 {
+				refused[jb.Key] = true
+				b.settle(jb, mandatory)
+				continue
+			}
+			b.settle(jb, connectors.Fail(connectors.Paused, "paused", "nothing was sent"))
+		}
+		for range 5 {
+			b.at = b.suspended().Until
+			jb := b.one()
+			if refused[jb.Key] || jb.LastClass == connectors.Invalid {
+				b.Fatalf("%s was refused already, and others were not", jb.Key)
+			}
+			b.settle(jb, mandatory)
+			b.pass(15 * time.Second)
+			b.none() // the others are put off to the next probe
+		}
+		b.at = b.suspended().Until.Add(time.Second)
+		b.one() // now one of those
+	}},
 	{"the first success ends the suspension, and what was put off goes on", func(b *bench) {
 		ctx := context.Background()
 		b.orders(30)
@@ -153,7 +178,7 @@ var refusalRules = []rule{
 		for _, jb := range rest {
 			b.settle(jb, mandatory)
 		}
-		b.pass(time.Minute)
+		b.pass(time.Minute + time.Second)
 		s := b.settle(b.one(), connectors.Outcome{Class: connectors.Applied, Link: `7`})
 		if s.Freed.Code != "required" || b.suspended().Is() {
 			b.Fatalf("freed %+v, stands %+v", s.Freed, b.suspended())
@@ -176,7 +201,7 @@ var refusalRules = []rule{
 		for _, jb := range b.under() {
 			b.settle(jb, mandatory)
 		}
-		b.pass(time.Minute)
+		b.pass(time.Minute + time.Second)
 		s := b.settle(b.one(), connectors.Outcome{Class: connectors.Applied, Link: `7`})
 		if err := b.journal.AfterSuspension(context.Background(), "orders", s.Freed); err != nil {
 			b.Fatal(err)
