@@ -30,6 +30,9 @@ type poller struct {
 	// begun is the page that was begun and is not admitted yet: it could not be, or it
 	// was begun along with the admission of the one before it and is yet to come.
 	begun *beginning
+	// went: this process has admitted a page, so that the one at which the stream stood
+	// when it began has not ended it.
+	went bool
 }
 
 func newPoller(d *Daemon, c *client, f *FlowPlan, r *repeat, wake func(string)) *poller {
@@ -90,14 +93,17 @@ func (p *poller) full(ctx context.Context) (bool, error) {
 type pulled struct {
 	page connectors.Page
 	from json.RawMessage
+	// items are what the first slice of it maps to, if it was mapped ahead.
+	items []jobs.Item
 	// end says that the source has no more behind it.
 	end bool
 	err error
 }
 
 // drain pulls page after page until the stream has no more. The next page is
-// pulled while one is mapped and admitted; it counts for nothing until that
-// one's cursor is stored.
+// pulled and mapped while one is admitted; it counts for nothing until that
+// one's cursor is stored. Until a process has admitted a page it maps none ahead: if one has
+// ended the process before, it has to be known which it was.
 func (p *poller) drain(ctx context.Context) (more bool, err error) {
 	if err := p.client.open(ctx); err != nil {
 		return false, err
@@ -111,7 +117,7 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	next := p.pull(ctx, fs.Cursor)
+	next := p.pull(ctx, fs.Cursor, false)
 	for {
 		var got pulled
 		select {
@@ -135,7 +141,7 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 			got.page.More = !full // what is pulled already is still taken
 		}
 		if got.page.More {
-			next = p.pull(ctx, got.page.Next)
+			next = p.pull(ctx, got.page.Next, p.went)
 		}
 		err := p.take(ctx, fs, got)
 		if errors.Is(err, jobs.ErrCursorMoved) {
@@ -149,8 +155,8 @@ func (p *poller) drain(ctx context.Context) (more bool, err error) {
 	}
 }
 
-// pull asks the source for the page after cursor.
-func (p *poller) pull(ctx context.Context, cursor json.RawMessage) <-chan pulled {
+// pull asks the source for the page after cursor, and with ahead maps its first slice.
+func (p *poller) pull(ctx context.Context, cursor json.RawMessage, ahead bool) <-chan pulled {
 	out := make(chan pulled, 1)
 	go func() {
 		observed := p.d.journal.Now()
@@ -164,7 +170,12 @@ func (p *poller) pull(ctx context.Context, cursor json.RawMessage) <-chan pulled
 		page.Observed = observed
 		p.d.heard(observed, page.ServerTime)
 		p.d.opts.Observer.Pulled(&p.flow.Flow, len(page.Events), time.Since(begun), err)
-		out <- pulled{page: page, from: cursor, err: err}
+		got := pulled{page: page, from: cursor, err: err}
+		if ahead && err == nil && len(page.Events) > 0 && string(page.Next) != string(cursor) {
+			m := &pageMapper{d: p.d, flow: p.flow, page: page}
+			got.items, _ = m.take(ctx, page.Events[:min(len(page.Events), p.d.slice)]) // what failed is mapped in its turn
+		}
+		out <- got
 	}()
 	return out
 }
@@ -228,16 +239,19 @@ func (p *poller) admitPage(ctx context.Context, epoch int64, got pulled) error {
 		last := len(rest) == 0
 		ad := jobs.Admission{Flow: &p.flow.Flow, Part: !last, Move: last, From: got.from, Next: got.page.Next, Epoch: epoch, End: last && got.end,
 			Begin: last && got.page.More && string(got.page.Next) != string(got.from)}
-		if ad.Items, err = m.take(ctx, part); err != nil {
-			return err
+		if ad.Items = got.items; len(ad.Items) != len(part) || m.begun != nil {
+			if ad.Items, err = m.take(ctx, part); err != nil {
+				return err
+			}
 		}
+		got.items = nil
 		crash.At("page.mapped")
 		if err := p.admit(ctx, ad); err != nil {
 			return err
 		}
 		told = p.d.deadLetters(p.flow, ad.Items, told)
 		if ad.Move {
-			p.begun = nil
+			p.begun, p.went = nil, true
 			if ad.Begin {
 				p.begun = &beginning{from: got.page.Next}
 			}
