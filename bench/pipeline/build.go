@@ -9,6 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
+
+	"syncd/bench/internal/lab"
 )
 
 //go:embed profile.go.txt
@@ -16,7 +20,8 @@ var profileSource []byte
 
 // build makes the binary as it is released.
 func build(ctx context.Context, dir string) (string, error) {
-	return goBuild(ctx, filepath.Join(dir, "syncd"))
+	to := filepath.Join(dir, "syncd")
+	return to, lab.Build(ctx, to)
 }
 
 // buildProfiled makes a binary that writes profiles of itself. What it takes for
@@ -38,15 +43,18 @@ func buildProfiled(ctx context.Context, dir string) (string, error) {
 			return "", fmt.Errorf("write the overlay: %w", err)
 		}
 	}
-	return goBuild(ctx, filepath.Join(dir, "syncd-profiled"), "-overlay", list)
+	to := filepath.Join(dir, "syncd-profiled")
+	return to, lab.Build(ctx, to, "-overlay", list)
 }
 
-func goBuild(ctx context.Context, to string, more ...string) (string, error) {
-	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", to}, more...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "syncd/cmd/syncd")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build syncd: %w: %s", err, out)
+// writeProfiles has a profiled daemon write what it has.
+func writeProfiles(ctx context.Context, d *lab.Daemon, dir string) error {
+	if err := d.Signal(syscall.SIGUSR1); err != nil {
+		return d.Failed(err)
 	}
-	return to, nil
+	heap := filepath.Join(dir, fmt.Sprintf("heap-%d.pprof", d.PID()))
+	return d.Until(ctx, 10*time.Millisecond, func() (bool, error) {
+		_, err := os.Stat(heap)
+		return err == nil, nil
+	})
 }

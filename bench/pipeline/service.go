@@ -36,19 +36,19 @@ func (w *world) rest(ctx context.Context, binary string, j journal, leave time.D
 	if err != nil {
 		return r, err
 	}
-	c, err := startChild(ctx, binary, config)
+	c, err := lab.StartDaemon(ctx, binary, config)
 	if err != nil {
 		return r, err
 	}
 	select {
 	case at := <-shop.asked:
-		r.first = at.Sub(c.started)
-	case <-c.ended:
-		return r, c.failed(errors.New("ended before it sent a request"))
+		r.first = at.Sub(c.Started)
+	case <-c.Ended():
+		return r, c.Failed(errors.New("ended before it sent a request"))
 	case <-time.After(time.Minute):
-		return r, c.failed(errors.New("no request within a minute"))
+		return r, c.Failed(errors.New("no request within a minute"))
 	}
-	pid := c.cmd.Process.Pid
+	pid := c.PID()
 	before, err := lab.ReadStat(pid)
 	if err != nil {
 		return r, err
@@ -66,7 +66,7 @@ func (w *world) rest(ctx context.Context, binary string, j journal, leave time.D
 	if r.rss, err = lab.Memory(pid, "VmRSS"); err != nil {
 		return r, err
 	}
-	_, err = c.stop()
+	_, err = c.Stop()
 	return r, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"syncd/bench/internal/lab"
 	"syncd/jobs"
 )
 
@@ -87,17 +88,17 @@ func (w *world) move(ctx context.Context, binary, to, profile string, j journal,
 	if err != nil {
 		return s, err
 	}
-	c, err := startChild(ctx, binary, config, "BENCH_PROFILE="+profile)
+	c, err := lab.StartDaemon(ctx, binary, config, "BENCH_PROFILE="+profile)
 	if err != nil {
 		return s, err
 	}
-	if err := c.until(ctx, 50*time.Millisecond, func() (bool, error) { return erp.arrived(ctx, f) }); err != nil {
+	if err := c.Until(ctx, 50*time.Millisecond, func() (bool, error) { return erp.arrived(ctx, f) }); err != nil {
 		return s, err
 	}
 	if err := settled(ctx, c, j); err != nil {
 		return s, err
 	}
-	s = sample{events: f.events, took: time.Since(c.started)}
+	s = sample{events: f.events, took: time.Since(c.Started)}
 	after, err := w.server.CPU(ctx)
 	if err != nil {
 		return s, err
@@ -107,15 +108,15 @@ func (w *world) move(ctx context.Context, binary, to, profile string, j journal,
 		return s, err
 	}
 	if profile != "" {
-		if err := c.writeProfiles(ctx, profile); err != nil {
+		if err := writeProfiles(ctx, c, profile); err != nil {
 			return s, err
 		}
 	}
-	u, err := c.stop()
+	u, err := c.Stop()
 	if err != nil {
 		return s, err
 	}
-	s.cpu, s.peak, s.database, s.server = u.cpu, u.peak, after-before, serverAfter-serverBefore
+	s.cpu, s.peak, s.database, s.server = u.CPU, u.Peak, after-before, serverAfter-serverBefore
 	if err := erp.verify(ctx, f); err != nil {
 		return s, err
 	}
@@ -123,13 +124,13 @@ func (w *world) move(ctx context.Context, binary, to, profile string, j journal,
 }
 
 // settled waits until no job is open.
-func settled(ctx context.Context, c *child, j journal) error {
+func settled(ctx context.Context, c *lab.Daemon, j journal) error {
 	e, err := j.look(ctx)
 	if err != nil {
-		return c.failed(err)
+		return c.Failed(err)
 	}
 	look := jobs.New(e, jobs.Options{Owner: "pipeline"})
-	err = c.until(ctx, 5*time.Millisecond, func() (bool, error) {
+	err = c.Until(ctx, 5*time.Millisecond, func() (bool, error) {
 		next, err := look.NextDue(ctx, jobs.LaneID{Client: "erp"})
 		return next.IsZero(), err
 	})
