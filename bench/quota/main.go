@@ -1,6 +1,7 @@
 // Command quota measures, on real HTTP servers on the loopback, what part of a server's quota is used and how many calls are refused for it.
 //
 //	go run ./bench/quota [--full] [--json] [--only text]
+//	go run ./bench/quota --only daemons
 //
 // Each server has a quota of one sort: a token bucket of 400 that fills at 200 a second; a window of 400 calls in each 2 s; or a bucket of 2,000
 // points that fills at 1,000 a second, of which calls take 1, 5 or 9 and which tells of them in the body of its answers as Shopify's GraphQL API
@@ -21,6 +22,12 @@
 // Without --full all scenarios go side by side at three quarters of the rates, for 42 s. With it, a third of them at a time go at full rates for 70 s, three times:
 // medians are told, and the worst. Each report says how much of the processors the benchmark took, and how late its own timers were: when 99 % of them are not
 // within 10 ms the machine is too busy for the figures to mean anything.
+//
+// The scenarios named daemons have real ones: the binary, built here, writes orders of a file with a PUT each through connector rest, with 16 calls at a time and a
+// journal in a PostgreSQL server that is started here. They are played with --full, or with --only daemons, at full rates and once. There is one daemon, or two that share
+// four clients; or the daemon that has the client ends in the middle of a window: killed and started again at once; killed, so that a second one takes over; frozen (SIGSTOP), so that
+// nobody can tell that it will never go on, and the second one takes over when the lease has lapsed; or told to end (SIGTERM). Refusals are counted from just before that on, and what is used
+// from the first call of the next daemon on, in a window from the next one on. No call comes for as long as is told, and 31 s at most: a lease and a second.
 //
 // It ends with code 1 when a figure is missed, and with 2 when the command line is wrong.
 package main
@@ -55,6 +62,7 @@ type settings struct {
 	full, json bool
 	only       string
 	timing
+	daemons timing // of the scenarios with daemons
 }
 
 // timing is how long scenarios last, and how fast their servers are.
@@ -67,9 +75,14 @@ type timing struct {
 	atOneTime int
 }
 
+func (t timing) String() string {
+	return fmt.Sprintf("warm-up %s, measured for %s, %d rounds; rates times %g", t.warm, t.lasts, t.rounds, t.scale)
+}
+
 var (
 	short   = timing{scale: 0.75, length: 2 * time.Second, warm: 22 * time.Second, lasts: 20 * time.Second, rounds: 1, atOneTime: 100}
 	full    = timing{scale: 1, length: 2 * time.Second, warm: 30 * time.Second, lasts: 40 * time.Second, rounds: 3, atOneTime: 16}
+	working = timing{scale: 1, length: 2 * time.Second, warm: 26 * time.Second, lasts: 40 * time.Second, rounds: 1}
 	trial   = timing{scale: 0.25, length: 500 * time.Millisecond, warm: time.Second, lasts: 1500 * time.Millisecond, rounds: 1, atOneTime: 100}
 	program = map[bool]timing{false: short, true: full}
 )
@@ -78,13 +91,13 @@ func parse(args []string, errw io.Writer) (settings, error) {
 	var s settings
 	f := flag.NewFlagSet("quota", flag.ContinueOnError)
 	f.SetOutput(errw)
-	f.BoolVar(&s.full, "full", false, "full rates, longer, three times; some 11 minutes")
+	f.BoolVar(&s.full, "full", false, "full rates, longer, three times, and with daemons; some 19 minutes")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	f.StringVar(&s.only, "only", "", "only scenarios whose name contains this `text`")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
-	s.timing = program[s.full]
+	s.timing, s.daemons = program[s.full], working
 	switch {
 	case f.NArg() > 0:
 		return s, fmt.Errorf("no arguments are wanted, but there is %q", f.Arg(0))
@@ -96,7 +109,11 @@ func parse(args []string, errw io.Writer) (settings, error) {
 
 // chosen are the scenarios that are played.
 func (s settings) chosen() (out []scenario) {
-	for _, sc := range scenarios() {
+	all := scenarios()
+	if s.full || strings.Contains(s.only, fleets) {
+		all = append(all, daemonScenarios()...)
+	}
+	for _, sc := range all {
 		if strings.Contains(sc.String(), s.only) {
 			out = append(out, sc)
 		}

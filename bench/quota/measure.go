@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -19,6 +20,8 @@ type sample struct {
 	warm, steady quota.Counts
 	// drained is what lay in a bucket when the steady state began and not when it ended.
 	drained float64
+	// silent is how long no call came when a daemon was replaced, and 0 where none was.
+	silent time.Duration
 }
 
 // used is the part of what others left that was used, of 1.
@@ -37,12 +40,16 @@ func perThousand(c quota.Counts) float64 {
 // measure plays the scenarios that are wanted.
 func (s settings) measure(ctx context.Context, progress io.Writer) (*report, error) {
 	chosen := s.chosen()
-	r := &report{timing: s.timing, scenarios: chosen, samples: make([][]sample, len(chosen)), processors: runtime.NumCPU()}
+	r := &report{settings: s, scenarios: chosen, samples: make([][]sample, len(chosen)), processors: runtime.NumCPU()}
 	watch := newWatch()
+	n := slices.IndexFunc(chosen, func(sc scenario) bool { return sc.group == fleets })
+	if n < 0 {
+		n = len(chosen)
+	}
 	for round := range s.rounds {
-		for first := 0; first < len(chosen); first += s.atOneTime {
-			some := chosen[first:min(first+s.atOneTime, len(chosen))]
-			fmt.Fprintf(progress, "round %d of %d, scenarios %d to %d of %d\n", round+1, s.rounds, first+1, first+len(some), len(chosen))
+		for first := 0; first < n; first += s.atOneTime {
+			some := chosen[first:min(first+s.atOneTime, n)]
+			fmt.Fprintf(progress, "round %d of %d, scenarios %d to %d of %d\n", round+1, s.rounds, first+1, first+len(some), n)
 			got, err := s.timing.together(ctx, some, round)
 			if err != nil {
 				return nil, err
@@ -52,8 +59,40 @@ func (s settings) measure(ctx context.Context, progress io.Writer) (*report, err
 			}
 		}
 	}
+	if err := s.withDaemons(ctx, chosen[n:], r.samples[n:], progress); err != nil {
+		return nil, err
+	}
 	r.busy, r.late = watch.end()
 	return r, nil
+}
+
+// withDaemons plays scenarios with daemons, those of one cast side by side.
+func (s settings) withDaemons(ctx context.Context, chosen []scenario, samples [][]sample, progress io.Writer) (err error) {
+	if len(chosen) == 0 {
+		return nil
+	}
+	w, err := newWorld(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	for first := 0; first < len(chosen); {
+		cast := chosen[first].cast
+		n := 1
+		for first+n < len(chosen) && chosen[first+n].cast == cast {
+			n++
+		}
+		fmt.Fprintf(progress, "daemons: %s\n", cast)
+		got, err := w.play(ctx, s.daemons, chosen[first:first+n])
+		if err != nil {
+			return err
+		}
+		for i, g := range got {
+			samples[first+i] = append(samples[first+i], g)
+		}
+		first += n
+	}
+	return nil
 }
 
 // together plays scenarios side by side.
@@ -134,11 +173,16 @@ func (t timing) play(ctx context.Context, sc scenario, round int) (out sample, e
 		return out, errors.Join(err, ctx.Err())
 	}
 	p.quota.Counts(time.Now())
-	out = sample{warm: first.Counts.Sub(changed.Counts), steady: last.Counts.Sub(first.Counts)}
-	if sc.sort != quota.Window {
-		out.drained = max(first.Left-last.Left, 0)
+	return p.sampled(first.Counts.Sub(changed.Counts), first, last), nil
+}
+
+// sampled is what was measured between two moments that the server has passed.
+func (p *shop) sampled(warm quota.Counts, first, last *quota.Mark) sample {
+	s := sample{warm: warm, steady: last.Counts.Sub(first.Counts)}
+	if p.sort != quota.Window {
+		s.drained = max(first.Left-last.Left, 0)
 	}
-	return out, nil
+	return s
 }
 
 // until waits for a moment; it returns false when ctx ends before.

@@ -78,7 +78,7 @@ func TestAFigureThatIsMissedIsTold(t *testing.T) {
 		"no more than lay in a bucket before": {sample{steady: quota.Counts{Allowed: 1000, Ours: 1000, Calls: 1000}, drained: 50}, true},
 		"nothing was called":                  {sample{}, true},
 	} {
-		r := &report{timing: trial, scenarios: []scenario{sc}, samples: [][]sample{{c.sample}}}
+		r := &report{settings: settings{timing: trial}, scenarios: []scenario{sc}, samples: [][]sample{{c.sample}}}
 		var text bytes.Buffer
 		if err := r.writeText(&text); err != nil {
 			t.Fatal(err)

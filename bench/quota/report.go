@@ -11,7 +11,7 @@ import (
 
 // report is everything that was measured.
 type report struct {
-	timing
+	settings
 	scenarios  []scenario
 	samples    [][]sample // by scenario and round
 	processors int
@@ -33,6 +33,7 @@ type figures struct {
 	Warm      float64 `json:"refused_in_warm_up"`
 	WarmCalls float64 `json:"calls_in_warm_up"`
 	Denied    float64 `json:"others_refused"`
+	Silent    float64 `json:"silent_seconds,omitempty"`
 	Missed    bool    `json:"missed"`
 }
 
@@ -51,19 +52,27 @@ func (r *report) figures() (out []figures) {
 			Calls:     lab.Median(of(func(s sample) float64 { return float64(s.steady.Calls) })),
 			Warm:      lab.Median(of(func(s sample) float64 { return float64(s.warm.Refused) })),
 			WarmCalls: lab.Median(of(func(s sample) float64 { return float64(s.warm.Calls) })),
-			Denied:    lab.Median(of(func(s sample) float64 { return float64(s.steady.Denied) }))}
-		f.Missed = !(f.Used >= 100*sc.used) || !(f.Refused <= sc.refused)
+			Denied:    lab.Median(of(func(s sample) float64 { return float64(s.steady.Denied) })),
+			Silent:    lab.Median(of(func(s sample) float64 { return s.silent.Seconds() }))}
+		f.Missed = lab.Missed(f.checks(sc))
 		out = append(out, f)
 	}
 	return out
 }
 
+// checks are the figures that are wanted of a scenario.
+func (f figures) checks(sc scenario) []lab.Check {
+	cs := []lab.Check{lab.AtLeast(sc.String()+": used", f.Used, 100*sc.used, "%"), lab.AtMost(sc.String()+": refused", f.Refused, sc.refused, "of 1,000")}
+	if sc.cast.event() {
+		cs = append(cs, lab.AtMost(sc.String()+": without a call", f.Silent, leaseAndASecond.Seconds(), "s"))
+	}
+	return cs
+}
+
 // checks are the figures that are wanted, by scenario: medians where there are several rounds.
 func (r *report) checks() (out []lab.Check) {
 	for i, f := range r.figures() {
-		sc := r.scenarios[i]
-		out = append(out, lab.AtLeast(sc.String()+": used", f.Used, 100*sc.used, "%"),
-			lab.AtMost(sc.String()+": refused", f.Refused, sc.refused, "of 1,000"))
+		out = append(out, f.checks(r.scenarios[i])...)
 	}
 	return out
 }
@@ -82,20 +91,34 @@ func (r *report) writeText(out io.Writer) error {
 			}
 			sc := r.scenarios[i]
 			fmt.Fprintf(out, "%s: at least %g %% used and at most %g of 1,000 refused\n", group, 100*sc.used, sc.refused)
-			fmt.Fprintln(t, strings.Join([]string{"server", "client", "others", "used %", "least", "refused of 1,000", "most", "calls", "in warm-up refused", "of calls", "others refused", "", ""}, "\t"))
+			silent := ""
+			if group == fleets {
+				silent = "without a call"
+			}
+			fmt.Fprintln(t, strings.Join([]string{"server", "client", "others", "used %", "least", "refused of 1,000", "most", "calls", "in warm-up refused", "of calls", "others refused", silent, "", ""}, "\t"))
 		}
 		state := "held"
 		if f.Missed {
 			state = "MISSED"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t\n", f.Server, f.Scenario, r.scenarios[i].others(),
-			f.Used, f.LeastUsed, f.Refused, f.Most, f.Calls, f.Warm, f.WarmCalls, f.Denied, state)
+		silent := ""
+		if r.scenarios[i].cast.event() {
+			silent = fmt.Sprintf("%.2f s", f.Silent)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%s\t\n", f.Server, f.Scenario, r.scenarios[i].others(),
+			f.Used, f.LeastUsed, f.Refused, f.Most, f.Calls, f.Warm, f.WarmCalls, f.Denied, silent, state)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nwarm-up %s, measured for %s, %d rounds; rates times %g; the benchmark used %.2f of %d processors, 99 %% of its timers were at most %.1f ms late\n",
-		r.warm, r.lasts, r.rounds, r.scale, r.busy, r.processors, r.late)
+	fmt.Fprintln(out)
+	if r.scenarios[0].group != fleets {
+		fmt.Fprintln(out, "without daemons:", r.timing)
+	}
+	if group == fleets {
+		fmt.Fprintln(out, "with daemons:", r.daemons)
+	}
+	_, err := fmt.Fprintf(out, "the benchmark itself used %.2f of %d processors, 99 %% of its timers were at most %.1f ms late\n", r.busy, r.processors, r.late)
 	return err
 }
 

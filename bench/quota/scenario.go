@@ -19,6 +19,34 @@ const (
 	doubled  casting = "doubled"
 )
 
+// Those with daemons.
+const (
+	single    casting = "one daemon"
+	pair      casting = "two daemons"
+	restarted casting = "killed, restarted"
+	taken     casting = "killed, taken over"
+	lapsed    casting = "frozen, taken over"
+	handed    casting = "handed over"
+)
+
+// daemons is how many there are at first.
+func (c casting) daemons() int {
+	switch c {
+	case single, restarted:
+		return 1
+	}
+	return 2
+}
+
+// event reports whether a daemon is replaced by another one.
+func (c casting) event() bool {
+	switch c {
+	case restarted, taken, lapsed, handed:
+		return true
+	}
+	return false
+}
+
 // scenario is a server and who calls it.
 type scenario struct {
 	group   string
@@ -55,7 +83,22 @@ func (s scenario) change() float64 {
 // quarter is what others take where they share the quota.
 const quarter = 0.25
 
-// scenarios are all that are measured. Those of one group are told in one table.
+// fleets is the group of scenarios with daemons.
+const fleets = "daemons"
+
+// daemonScenarios are those in which daemons call servers that tell their quota in headers. Those of one cast stand together.
+func daemonScenarios() (out []scenario) {
+	for _, cast := range []casting{single, pair, restarted, taken, lapsed, handed} {
+		for _, sort := range []quota.Sort{quota.Bucket, quota.Window} {
+			for _, foreign := range []float64{0, quarter} {
+				out = append(out, scenario{fleets, sort, quota.Headers, cast, foreign, 0.99, 0})
+			}
+		}
+	}
+	return out
+}
+
+// scenarios are all that are measured without daemons. Those of one group are told in one table.
 func scenarios() (out []scenario) {
 	for _, g := range []struct {
 		group         string
