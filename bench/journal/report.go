@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -33,8 +32,8 @@ func (r *report) add(section, variant string, vs ...value) {
 
 func (r *report) goal(c lab.Check) { r.checks = append(r.checks, c) }
 
-// writeText writes a table for each section, and then what is held and missed.
-func (r *report) writeText(out io.Writer) error {
+// WriteText writes a table for each section, and then what is held and missed.
+func (r *report) WriteText(out io.Writer) error {
 	t := lab.NewTable(out)
 	last := ""
 	for _, l := range r.lines {
@@ -77,7 +76,8 @@ func number(x float64) string {
 	}
 }
 
-func (r *report) writeJSON(out io.Writer) error {
+// JSON is what was measured, and what was wanted.
+func (r *report) JSON() any {
 	type figures struct {
 		Section string             `json:"section"`
 		Variant string             `json:"variant"`
@@ -91,7 +91,5 @@ func (r *report) writeJSON(out io.Writer) error {
 		}
 		fs = append(fs, figures{l.section, l.variant, vs})
 	}
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(map[string]any{"figures": fs, "goals": r.checks})
+	return map[string]any{"figures": fs, "goals": r.checks}
 }

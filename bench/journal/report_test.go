@@ -16,7 +16,7 @@ func TestTheReportHoldsEachFigureAndGoal(t *testing.T) {
 	r.add("idle", "sqlite", value{"polls/s", 16.5})
 	r.goal(lab.AtLeast("cycle: sqlite", 12345, 18900, "jobs/s"))
 	var text, object bytes.Buffer
-	if err := r.writeText(&text); err != nil {
+	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"sqlite, 350 B", "12345", "61.2", "polls/s", "MISSED"} {
@@ -24,7 +24,7 @@ func TestTheReportHoldsEachFigureAndGoal(t *testing.T) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}
 	}
-	if err := r.writeJSON(&object); err != nil {
+	if err := json.NewEncoder(&object).Encode(r.JSON()); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -47,11 +47,11 @@ func TestTheReportHoldsEachFigureAndGoal(t *testing.T) {
 
 func TestUnknownSectionsAndJournalsAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"--only", "cycle,nothing"}, {"--journal", "oracle"}, {"--jobs", "1"}, {"more"}} {
-		if _, err := parse(args, io.Discard); err == nil {
+		if _, _, err := program.Parse(args, io.Discard); err == nil {
 			t.Errorf("%v is taken", args)
 		}
 	}
-	if _, err := parse([]string{"--only", "idle", "--journal", "sqlite"}, io.Discard); err != nil {
+	if _, _, err := program.Parse([]string{"--only", "idle", "--journal", "sqlite"}, io.Discard); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
+
+	"syncd/bench/internal/lab"
 )
 
 func main() {
@@ -17,54 +17,42 @@ func main() {
 		receiveMain()
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pipeline:", err)
-	}
-	os.Exit(code)
+	program.Main()
 }
+
+var program = lab.Program[settings]{Name: "pipeline", Declare: declare, Check: (*settings).check, Measure: measured}
 
 // settings are what the command line asks for.
 type settings struct {
 	events, size, rounds int
 	journal, target      string
-	json                 bool
 	against              string
 	profile              string
 	service              bool
 }
 
-func parse(args []string, errw io.Writer) (settings, error) {
-	var s settings
-	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
-	f.SetOutput(errw)
+func declare(f *flag.FlagSet, s *settings) {
 	f.IntVar(&s.events, "events", 100_000, "orders to move; a fifth of them is moved, too, to compare the memory")
 	f.IntVar(&s.size, "size", 4096, "least size of an order, in bytes")
 	f.IntVar(&s.rounds, "rounds", 3, "how often everything is measured; medians are told")
 	f.StringVar(&s.journal, "journal", "both", "sqlite, postgres or both")
 	f.StringVar(&s.target, "target", "both", "table, http or both: a table of PostgreSQL, or an HTTP server that takes each order with a PUT")
-	f.BoolVar(&s.json, "json", false, "print JSON")
 	f.StringVar(&s.against, "against", "", "another build of syncd, measured in turn with this one")
 	f.StringVar(&s.profile, "profile", "", "a `folder` for processor and heap profiles of each run")
 	f.BoolVar(&s.service, "service", true, "measure start, rest and size, too")
-	if err := f.Parse(args); err != nil {
-		return s, err
-	}
-	switch {
-	case f.NArg() > 0:
-		return s, fmt.Errorf("no arguments are wanted, but there is %q", f.Arg(0))
-	case s.events < 5 || s.rounds < 1 || s.size < 1:
-		return s, errors.New("--events must be 5 or more, --rounds and --size 1 or more")
+}
+
+func (s *settings) check() error {
+	if s.events < 5 || s.rounds < 1 || s.size < 1 {
+		return errors.New("--events must be 5 or more, --rounds and --size 1 or more")
 	}
 	if len(s.journals()) == 0 {
-		return s, fmt.Errorf("--journal %s is not sqlite, postgres or both", s.journal)
+		return fmt.Errorf("--journal %s is not sqlite, postgres or both", s.journal)
 	}
 	if len(s.targets()) == 0 {
-		return s, fmt.Errorf("--target %s is not table, http or both", s.target)
+		return fmt.Errorf("--target %s is not table, http or both", s.target)
 	}
-	return s, nil
+	return nil
 }
 
 func (s settings) journals() []string { return oneOrBoth(s.journal, "sqlite", "postgres") }
@@ -82,29 +70,11 @@ func oneOrBoth(chosen string, of ...string) []string {
 	return nil
 }
 
-// run measures and reports; its code is 1 when a limit is missed or something failed.
-func run(ctx context.Context, args []string, out, errw io.Writer) (int, error) {
-	s, err := parse(args, errw)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0, nil
-	case err != nil:
-		return 2, err
-	}
-	r, err := measure(ctx, s, errw)
+// measured is what was measured; nothing when something failed.
+func measured(ctx context.Context, s settings, progress io.Writer) (lab.Report, error) {
+	r, err := measure(ctx, s, progress)
 	if err != nil {
-		return 1, err
+		return nil, err
 	}
-	if s.json {
-		err = r.writeJSON(out)
-	} else {
-		err = r.writeText(out)
-	}
-	if err != nil {
-		return 1, fmt.Errorf("write the report: %w", err)
-	}
-	if r.missed() {
-		return 1, nil
-	}
-	return 0, nil
+	return r, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -94,21 +93,20 @@ func (r *report) checks() []lab.Check {
 	return cs
 }
 
-func (r *report) missed() bool {
-	return lab.Missed(r.checks())
-}
+// Missed reports whether a limit is missed.
+func (r *report) Missed() bool { return lab.Missed(r.checks()) }
 
-func (r *report) writeJSON(out io.Writer) error {
+// JSON is what was measured, and what was wanted.
+func (r *report) JSON() any {
 	var fs []figures
 	for _, v := range r.variants {
 		fs = append(fs, v.figures())
 	}
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(map[string]any{"rounds": r.settings.rounds, "size": r.settings.size, "figures": fs, "limits": r.checks()})
+	return map[string]any{"rounds": r.settings.rounds, "size": r.settings.size, "figures": fs, "limits": r.checks()}
 }
 
-func (r *report) writeText(out io.Writer) error {
+// WriteText writes a table, and then what is held and missed.
+func (r *report) WriteText(out io.Writer) error {
 	t := lab.NewTable(out)
 	fmt.Fprintf(t, "build\tjournal\ttarget\tevents/s\tmin–max\tsyncd µs/event\tdatabase µs/event\tHTTP server µs/event\tpeak MiB\tof a fifth\tfirst request ms\tat rest MiB\tat rest CPU %%\t\n")
 	for _, v := range r.variants {

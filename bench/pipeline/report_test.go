@@ -27,8 +27,8 @@ func TestAMissedLimitIsFound(t *testing.T) {
 				full: []sample{{events: 100, took: 1, peak: 60 * mib}}, fifth: []sample{{events: 20, took: 1, peak: 60 * mib}},
 				rests: make([]atRest, starts)}}}
 			c.change(r)
-			if r.missed() != c.missed {
-				t.Errorf("missed is %v, want %v: %+v", r.missed(), c.missed, r.checks())
+			if r.Missed() != c.missed {
+				t.Errorf("missed is %v, want %v: %+v", r.Missed(), c.missed, r.checks())
 			}
 		})
 	}

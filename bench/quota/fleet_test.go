@@ -30,7 +30,7 @@ func TestDaemonsAreMeasured(t *testing.T) {
 	}
 	r := &report{settings: s, scenarios: some, samples: samples}
 	var text bytes.Buffer
-	if err := r.writeText(&text); err != nil {
+	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range r.figures() {
@@ -60,7 +60,7 @@ func TestDaemonsArePlayedWhenTheyAreAskedFor(t *testing.T) {
 		{[]string{"--only", "daemons, window"}, all / 2},
 		{[]string{"--full"}, all},
 	} {
-		s, err := parse(c.args, io.Discard)
+		s, _, err := program.Parse(c.args, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,33 +34,23 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"syncd/bench/internal/lab"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "quota:", err)
-	}
-	os.Exit(code)
-}
+func main() { program.Main() }
+
+var program = lab.Program[settings]{Name: "quota", Declare: declare, Check: (*settings).check, Measure: measured}
 
 // settings are what the command line asks for, and what follows from it.
 type settings struct {
-	full, json bool
-	only       string
+	full bool
+	only string
 	timing
 	daemons timing // of the scenarios with daemons
 }
@@ -84,27 +74,22 @@ var (
 	full    = timing{scale: 1, length: 2 * time.Second, warm: 30 * time.Second, lasts: 40 * time.Second, rounds: 3, atOneTime: 16}
 	working = timing{scale: 1, length: 2 * time.Second, warm: 26 * time.Second, lasts: 40 * time.Second, rounds: 1}
 	trial   = timing{scale: 0.25, length: 500 * time.Millisecond, warm: time.Second, lasts: 1500 * time.Millisecond, rounds: 1, atOneTime: 100}
-	program = map[bool]timing{false: short, true: full}
 )
 
-func parse(args []string, errw io.Writer) (settings, error) {
-	var s settings
-	f := flag.NewFlagSet("quota", flag.ContinueOnError)
-	f.SetOutput(errw)
+func declare(f *flag.FlagSet, s *settings) {
 	f.BoolVar(&s.full, "full", false, "full rates, longer, three times, and with daemons; some 19 minutes")
-	f.BoolVar(&s.json, "json", false, "print JSON")
 	f.StringVar(&s.only, "only", "", "only scenarios whose name contains this `text`")
-	if err := f.Parse(args); err != nil {
-		return s, err
+}
+
+func (s *settings) check() error {
+	s.timing, s.daemons = short, working
+	if s.full {
+		s.timing = full
 	}
-	s.timing, s.daemons = program[s.full], working
-	switch {
-	case f.NArg() > 0:
-		return s, fmt.Errorf("no arguments are wanted, but there is %q", f.Arg(0))
-	case len(s.chosen()) == 0:
-		return s, fmt.Errorf("--only %s: no scenario is called so", s.only)
+	if len(s.chosen()) == 0 {
+		return fmt.Errorf("--only %s: no scenario is called so", s.only)
 	}
-	return s, nil
+	return nil
 }
 
 // chosen are the scenarios that are played.
@@ -121,28 +106,11 @@ func (s settings) chosen() (out []scenario) {
 	return out
 }
 
-// run measures and reports; its code is 1 when a figure is missed or something failed.
-func run(ctx context.Context, args []string, out, errw io.Writer) (code int, err error) {
-	s, err := parse(args, errw)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0, nil
-	case err != nil:
-		return 2, err
-	}
-	r, err := s.measure(ctx, errw)
+// measured is what was measured; nothing when something failed.
+func measured(ctx context.Context, s settings, progress io.Writer) (lab.Report, error) {
+	r, err := s.measure(ctx, progress)
 	if err != nil {
-		return 1, err
+		return nil, err
 	}
-	write := r.writeText
-	if s.json {
-		write = r.writeJSON
-	}
-	if err := write(out); err != nil {
-		return 1, fmt.Errorf("write the report: %w", err)
-	}
-	if lab.Missed(r.checks()) {
-		return 1, nil
-	}
-	return 0, nil
+	return r, nil
 }

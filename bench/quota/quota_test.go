@@ -25,10 +25,10 @@ func TestEachScenarioIsPlayedAndTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text, object bytes.Buffer
-	if err := r.writeText(&text); err != nil {
+	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.writeJSON(&object); err != nil {
+	if err := json.NewEncoder(&object).Encode(r.JSON()); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -80,11 +80,11 @@ func TestAFigureThatIsMissedIsTold(t *testing.T) {
 	} {
 		r := &report{settings: settings{timing: trial}, scenarios: []scenario{sc}, samples: [][]sample{{c.sample}}}
 		var text bytes.Buffer
-		if err := r.writeText(&text); err != nil {
+		if err := r.WriteText(&text); err != nil {
 			t.Fatal(err)
 		}
-		if lab.Missed(r.checks()) != c.missed || strings.Contains(text.String(), "MISSED") != c.missed {
-			t.Errorf("%s: missed %v, want %v\n%s", name, lab.Missed(r.checks()), c.missed, text.String())
+		if r.Missed() != c.missed || strings.Contains(text.String(), "MISSED") != c.missed {
+			t.Errorf("%s: missed %v, want %v\n%s", name, r.Missed(), c.missed, text.String())
 		}
 	}
 }
@@ -102,12 +102,12 @@ func TestMediansAndTheWorstOfSeveralRoundsAreTold(t *testing.T) {
 
 func TestTheCommandLine(t *testing.T) {
 	for _, args := range [][]string{{"--only", "nothing"}, {"more"}, {"--rounds", "1"}} {
-		if _, err := parse(args, io.Discard); err == nil {
+		if _, _, err := program.Parse(args, io.Discard); err == nil {
 			t.Errorf("%v is taken", args)
 		}
 	}
-	s, err := parse([]string{"--only", "window", "--json"}, io.Discard)
-	if err != nil || !s.json || slices.ContainsFunc(s.chosen(), func(sc scenario) bool { return sc.sort != quota.Window }) {
+	s, asJSON, err := program.Parse([]string{"--only", "window", "--json"}, io.Discard)
+	if err != nil || !asJSON || slices.ContainsFunc(s.chosen(), func(sc scenario) bool { return sc.sort != quota.Window }) {
 		t.Errorf("chosen %v, %v", s.chosen(), err)
 	}
 	if d := short.warm + short.lasts; d > 42*time.Second {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -77,8 +76,8 @@ func (r *report) checks() (out []lab.Check) {
 	return out
 }
 
-// writeText writes a table for each group, and then what is missed.
-func (r *report) writeText(out io.Writer) error {
+// WriteText writes a table for each group, and then what is missed.
+func (r *report) WriteText(out io.Writer) error {
 	group := ""
 	t := lab.NewTable(out)
 	for i, f := range r.figures() {
@@ -122,9 +121,11 @@ func (r *report) writeText(out io.Writer) error {
 	return err
 }
 
-func (r *report) writeJSON(out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(map[string]any{"figures": r.figures(), "goals": r.checks(), "machine": map[string]float64{
-		"processors": float64(r.processors), "processors_used": r.busy, "timers_late_ms": r.late}})
+// JSON is what was measured, and what was wanted.
+func (r *report) JSON() any {
+	return map[string]any{"figures": r.figures(), "goals": r.checks(), "machine": map[string]float64{
+		"processors": float64(r.processors), "processors_used": r.busy, "timers_late_ms": r.late}}
 }
+
+// Missed reports whether a figure is missed.
+func (r *report) Missed() bool { return lab.Missed(r.checks()) }

@@ -1,3 +1,3 @@
-// Package lab is what the benchmarks share: a PostgreSQL server of some size, what
-// /proc tells of processes, and limits that are held or missed.
+// Package lab is what the benchmarks share: the command that they are, a PostgreSQL server of some size, syncd built and run beside
+// them, what /proc tells of processes, and limits that are held or missed.
 package lab
