@@ -106,7 +106,7 @@ const (
 	// leaseAndASecond is how long the clients of a daemon that died may be without one.
 	leaseAndASecond = 31 * time.Second
 	// nextWithin is how long another daemon is waited for at most.
-	nextWithin = time.Minute
+	nextWithin = 2 * time.Minute
 )
 
 // play has the daemons work and measures at the servers.

@@ -269,6 +269,19 @@ func TestATakeoverThatIsBusyIsNotRunAgain(t *testing.T) {
 	}
 }
 
+// TestATransactionThatIsLeftOpenEndsBeforeItsLease: a takeover waits for it, and the daemon that left it open may never come back.
+func TestATransactionThatIsLeftOpenEndsBeforeItsLease(t *testing.T) {
+	t.Parallel()
+	dsn := made(t)
+	for _, pooler := range []bool{false, true} {
+		e := opened(t, dsn, postgres.Options{Pooler: pooler})
+		text := postgres.SettingInUpdate(t, e, "idle_in_transaction_session_timeout")
+		if d, err := time.ParseDuration(text); err != nil || d <= 0 || d >= jobs.DefaultTerms().For {
+			t.Errorf("pooler %v: the server ends it after %s, and the lease lapses after %s", pooler, text, jobs.DefaultTerms().For)
+		}
+	}
+}
+
 func TestDaemonsOfAllEnginesSeeEachOther(t *testing.T) {
 	t.Parallel()
 	dsn := made(t)

@@ -229,7 +229,7 @@ func TestSettingsHoldForTheJournalsTransactionsAlone(t *testing.T) {
 	dsn := made(t)
 	e := opened(t, dsn, postgres.Options{Exclusive: true, Pooler: true, MaxConns: 1})
 	for setting, want := range map[string]string{"jit": "off", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off",
-		"enable_mergejoin": "off", "statement_timeout": "1min", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "1min"} {
+		"enable_mergejoin": "off", "statement_timeout": "1min", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "25s"} {
 		if got := postgres.SettingInUpdate(t, e, setting); got != want {
 			t.Errorf("within a transaction %s is %s, want %s", setting, got, want)
 		}

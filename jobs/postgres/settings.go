@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"syncd/internal/crash"
 	"syncd/jobs"
 )
 
@@ -29,9 +28,14 @@ func sessionSettings() []setting {
 		{"jit", "off"},
 		{"statement_timeout", "60s"},
 		{"lock_timeout", lockTimeout},
-		{"idle_in_transaction_session_timeout", strconv.FormatInt(crash.Shorten(time.Minute).Milliseconds(), 10) + "ms"},
+		{"idle_in_transaction_session_timeout", strconv.FormatInt(leftOpenTime().Milliseconds(), 10) + "ms"},
 	}
 }
+
+// leftOpenTime is how long the server keeps a transaction open of which it hears nothing. A daemon that is frozen, or whose
+// machine is cut off, may have one open under its lease, and a takeover waits for it: so it is over before the lease can have
+// lapsed and been looked at.
+func leftOpenTime() time.Duration { return jobs.DefaultTerms().For * 5 / 6 }
 
 // begin is what starts a transaction. Behind a pooler the settings come with it,
 // in the same message.
