@@ -33,8 +33,8 @@ func sessionSettings() []setting {
 }
 
 // leftOpenTime is how long the server keeps a transaction open of which it hears nothing. A daemon that is frozen, or whose
-// machine is cut off, may have one open under its lease, and a takeover waits for it: so it is over before the lease can have
-// lapsed and been looked at.
+// machine is cut off, may have one open under its lease, and a takeover waits for it: so it ends within the
+// term of a lease.
 func leftOpenTime() time.Duration { return jobs.DefaultTerms().For * 5 / 6 }
 
 // begin is what starts a transaction. Behind a pooler the settings come with it,
