@@ -49,6 +49,8 @@ type lane struct {
 	finished atomic.Int64
 	since    time.Time
 	before   int64
+	// claiming is how long the last claim took; the turn's own.
+	claiming time.Duration
 
 	// unsure names claims that may or may not have been stored; it is the turn's own.
 	unsure []string
@@ -136,6 +138,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 	if alone {
 		limit = 1 // a probe
 	}
+	asked := time.Now()
 	got, err := l.d.journal.Claim(soft, jobs.ClaimRequest{Client: l.id.Client, Shard: l.id.Shard, Limit: limit, Flows: l.flows,
 		Busy: l.busy, InFlight: l.underWay(), Paused: l.client.gate.State(l.client.now()).Pause.Until, ClockDoubted: l.d.clockDoubted()})
 	if err != nil {
@@ -147,6 +150,7 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 		l.log.Error("claiming jobs failed; nothing is sent", "error", err)
 		return l.rest(soft, time.Second)
 	}
+	l.claiming = time.Since(asked)
 	if len(got.Jobs)+got.Refreshed+got.Expired > 0 {
 		l.d.opts.Observer.Claimed(l.client.name, len(got.Jobs), got.Refreshed, got.Expired)
 	}
@@ -176,8 +180,14 @@ func (l *lane) turn(soft, hard context.Context, units *sync.WaitGroup) bool {
 // else may be wanted by then, or nothing so old any more.
 const lateTime = time.Second
 
-// aheadTime is for how long jobs are claimed beyond the slots that are free.
-const aheadTime = 50 * time.Millisecond
+const (
+	// aheadTime is for how long jobs are claimed beyond the slots that are free, at least;
+	// where a claim takes longer than half of it for twice as long as that took, so that slots do not
+	// stand empty while the next one is stored.
+	aheadTime = 50 * time.Millisecond
+	// mostAhead is for how long at most.
+	mostAhead = 250 * time.Millisecond
+)
 
 // ahead is how many more jobs than there are free slots for are worth claiming: as
 // many as end in a moment at the rate of the last turn. A fast target takes one
@@ -192,12 +202,15 @@ func (l *lane) ahead() int {
 	if !l.single {
 		return 0
 	}
-	return expected(n, took)
+	return expected(n, took, aheadFor(l.claiming))
 }
 
-// expected is how many jobs end in aheadTime where n ended in the time that was taken.
-func expected(n int64, took time.Duration) int {
-	return int(min(n*int64(aheadTime)/int64(max(took, time.Millisecond)), mostClaimed))
+// aheadFor is for how long jobs are claimed ahead where a claim takes so long.
+func aheadFor(claim time.Duration) time.Duration { return min(max(2*claim, aheadTime), mostAhead) }
+
+// expected is how many jobs end in a time where n ended in the time that was taken.
+func expected(n int64, took, in time.Duration) int {
+	return int(min(n*int64(in)/int64(max(took, time.Millisecond)), mostClaimed))
 }
 
 // recoverTime bounds the taking back of unconfirmed claims, which a stop may wait for.

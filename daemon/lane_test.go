@@ -22,8 +22,14 @@ func TestAFastTargetIsClaimedForAheadAndASlowOneIsNot(t *testing.T) {
 		{"the clock went back", 3, -time.Second, 150},
 		{"after a long rest", 64, time.Hour, 0},
 	} {
-		if got := expected(c.finished, c.took); got != c.want {
+		if got := expected(c.finished, c.took, aheadFor(time.Millisecond)); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+	// Where claims are slow slots would stand empty until the next one is stored.
+	for claim, want := range map[time.Duration]int{0: 10, 25 * time.Millisecond: 10, 100 * time.Millisecond: 40, time.Second: 50} {
+		if got := expected(200, time.Second, aheadFor(claim)); got != want {
+			t.Errorf("at 200 a second, with a claim that takes %s: %d, want %d", claim, got, want)
 		}
 	}
 }
