@@ -77,12 +77,12 @@ func (a *attempt) removeByLink(ctx context.Context) connectors.Outcome {
 	return connectors.Outcome{Class: connectors.Unchanged, Code: codeNotThere}
 }
 
-// removeLinked removes the record behind the link that is known. Where nothing
-// was there, a write in doubt may have created the record anew under an id that
-// we never learnt, so its key is looked up as well.
+// removeLinked removes the record behind the link that is known. A write in doubt may
+// have created the record under an id that we never learnt, so its key is looked up as
+// well: anew where nothing was there, or beside one that was moved to the key meanwhile.
 func (a *attempt) removeLinked(ctx context.Context) connectors.Outcome {
 	o := a.remove(ctx)
-	if o.Class != connectors.Unchanged || a.lostLink || a.w.Link == "" || !a.j.Unresolved() || a.finder == nil {
+	if !wrote(o) || a.lostLink || a.w.Link == "" || !a.j.Unresolved() || a.finder == nil {
 		return o
 	}
 	f, fo, ended := a.findOne(ctx, a.w.Key)

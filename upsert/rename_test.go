@@ -43,6 +43,24 @@ func renaming(s connectors.Strategy) *jobs.Flow {
 // linkless is a target whose upserts do not say under which id they wrote.
 type linkless struct{ noAdvance }
 
+// A create under a key is in doubt when another record is moved to the key: what is then gone
+// at the source stands in the target twice, under the link of the one and by the key of the other.
+func TestWhatIsGoneIsRemovedBesideARecordThatWasMovedToItsKey(t *testing.T) {
+	for _, s := range []connectors.Strategy{connectors.ExternalRef, connectors.Lookup} {
+		t.Run(string(s), func(t *testing.T) {
+			w := standing(t, renaming(s), options(s), nil)
+			w.target.Seed("b", v1) // the create whose answer was lost
+			w.rename("a", "b", v2)
+			w.rows["b"].UnresolvedAt = w.now.Add(-time.Hour)
+			w.want("b", "")
+			expect(t, w.run(t.Context(), false, "b")[0], connectors.Applied, "", true, "2")
+			if n := w.target.Len(); n != 0 {
+				t.Errorf("%d records still stand in the target: %+v, %+v", n, w.target.Records("a"), w.target.Records("b"))
+			}
+		})
+	}
+}
+
 func TestRecordThatChangesItsKey(t *testing.T) {
 	known := map[bool]string{true: "its link known", false: "its link not known"}
 	for _, s := range strategies() {
