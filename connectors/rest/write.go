@@ -308,7 +308,7 @@ type updater struct{ *entity }
 // Update sends the record's fields to the link.
 func (u updater) Update(ctx context.Context, w connectors.Write) connectors.Outcome {
 	set := u.set.Update
-	body, err := u.body(w, path{}, set.Wrap)
+	body, err := u.body(w, u.updatedKey(w), set.Wrap)
 	if err != nil {
 		return unsendable(err)
 	}
@@ -332,6 +332,22 @@ func (u updater) Update(ctx context.Context, w connectors.Write) connectors.Outc
 		return connectors.Outcome{Class: connectors.Applied, Link: w.Link}
 	}
 	return confirm(a, answerShape{Record: set.Record, ID: set.ID}, w)
+}
+
+// updatedKey is where an update sends the key, as the text that the create sent there: with PUT, which may
+// empty what is not sent, always, else where the record holds something there. A key that the mapping took
+// from a number would else become one with the first update, and look-ups would no longer find the record.
+func (e *entity) updatedKey(w connectors.Write) path {
+	keyField := e.set.Create.KeyField
+	if e.set.Update.Method == http.MethodPut || !keyField.given() {
+		return keyField
+	}
+	if v, err := parse(w.Body); err == nil {
+		if _, found, err := keyField.in(v); err == nil && found {
+			return keyField
+		}
+	}
+	return path{}
 }
 
 // throughLink says what a refusal means for a request that went to a record's

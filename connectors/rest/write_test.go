@@ -51,6 +51,28 @@ func TestARecordIsSentWithItsKeyAndVersionAndEveryDigit(t *testing.T) {
 	}
 }
 
+func TestAnUpdateSendsTheKeyAsTheCreateDid(t *testing.T) {
+	const flat = `
+entities:
+  things:
+    create: {path: /orders, key_field: ref, id: id}
+    update: {path: "/orders/{link}", method: METHOD}
+`
+	for _, c := range []struct{ method, body, want string }{
+		{"PATCH", `{"ref":17,"n":1}`, `{"n":1,"ref":"17"}`},
+		{"PATCH", `{"ref":null,"n":1}`, `{"n":1,"ref":"17"}`},
+		{"PATCH", `{"n":1}`, `{"n":1}`}, // some servers refuse a reference that is sent again
+		{"PUT", `{"ref":17,"n":1}`, `{"n":1,"ref":"17"}`},
+		{"PUT", `{"n":1}`, `{"n":1,"ref":"17"}`}, // what is not sent would be emptied
+	} {
+		s := serve(t, strings.ReplaceAll(flat, "METHOD", c.method), always(200, `{"id":7}`))
+		o := connectors.PrimitivesOf(thing(t, s)).Updater.Update(t.Context(), write("17", "7", c.body))
+		if want := c.method + " /api/orders/7 " + c.want; o.Class != connectors.Applied || s.requests[0] != want {
+			t.Errorf("%+v\nsent %s\nwant %s", o, s.requests[0], want)
+		}
+	}
+}
+
 func TestAnAnswerMustBeAboutTheRecordThatWasSent(t *testing.T) {
 	create := func(s *script) connectors.Outcome {
 		return connectors.PrimitivesOf(thing(t, s)).Creator.Create(t.Context(), write("A-1", "", `{}`))
