@@ -54,7 +54,7 @@ func (f finder) records(body raw) ([]raw, error) {
 		return nil, err
 	}
 	if !found {
-		return nil, connectors.Errorf(connectors.Transient, "answer_shape", "the answer holds nothing at records: %s", set.Records)
+		return nil, connectors.Errorf(connectors.Transient, "answer_shape", "the answer holds nothing at records: %s%s", set.Records, holds(body))
 	}
 	recs, err := f.api.records(v)
 	if err != nil && v.kind() == '{' {

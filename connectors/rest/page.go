@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -134,6 +135,22 @@ func (st *stream) fill(sc *scan) fill {
 	return f
 }
 
+// holds names the first fields of an answer that is not as the settings say.
+func holds(v raw) string {
+	const most = 5
+	if v.kind() != '{' {
+		return "; it is " + v.kindName()
+	}
+	names := slices.Sorted(maps.Keys(v.asMap()))
+	switch {
+	case len(names) == 0:
+		return "; it is empty"
+	case len(names) > most:
+		names = append(names[:most], "…")
+	}
+	return "; its fields are " + cut(strings.Join(names, ", "), 100)
+}
+
 // readListing takes a page apart. Records of one that is not whole are looked at
 // one by one.
 func (s *source) readListing(st *stream, l *listing, body raw, resp *httpx.Response, whole bool) error {
@@ -143,7 +160,7 @@ func (s *source) readListing(st *stream, l *listing, body raw, resp *httpx.Respo
 		return err
 	}
 	if !found {
-		return fmt.Errorf("the answer holds nothing at records: %s", set.Records)
+		return fmt.Errorf("the answer holds nothing at records: %s%s", set.Records, holds(body))
 	}
 	items, err := s.api.records(v)
 	if err != nil {

@@ -151,6 +151,20 @@ entities:
 	}
 }
 
+func TestAnAnswerWithoutTheListSaysWhatItHolds(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"total":3,"items":[],"page":1}`:                   "the answer holds nothing at records: data; its fields are items, page, total",
+		`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"secret":""}`: "the answer holds nothing at records: data; its fields are a, b, c, d, e, …",
+		`{}`: "the answer holds nothing at records: data; it is empty",
+		`[]`: "the answer holds nothing at records: data; it is a list",
+	} {
+		s := serve(t, "streams:\n  records: {list: {path: /records}, records: data, id: [id], paging: none}\n", always(200, body))
+		if _, err := s.instance.Source().Pull(t.Context(), connectors.PullRequest{Stream: "records", Start: connectors.Start{All: true}}); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
+
 func TestALiveCheckFindsWhatWouldHideChanges(t *testing.T) {
 	const text = `
 streams:
