@@ -139,6 +139,8 @@ func (t *treeBuilder) explain(e *yaml.LoadError, m yaml.Mark) string {
 	switch msg := e.Message; {
 	case strings.HasPrefix(rest, "{") && strings.HasPrefix(t.rest(m.Line, m.Column-1), "$"):
 		return "inside { } or [ ] a reference must be quoted, as in \"${env:NAME}\""
+	case strings.HasPrefix(rest, "{") && !strings.ContainsAny(t.before(m), " \t{[,:"):
+		return "inside { } or [ ] a value that holds { } must be quoted, as in \"/items/{key}\""
 	case strings.HasPrefix(msg, "unknown anchor"):
 		return "an alias to an anchor that does not exist; quote the value if it is meant to begin with *"
 	case strings.Contains(msg, "mapping values are not allowed"):
@@ -185,6 +187,14 @@ func (t *treeBuilder) rest(line, col int) string {
 		return ""
 	}
 	return string(r[col-1:])
+}
+
+// before is the character before a mark; a blank at the beginning of a line.
+func (t *treeBuilder) before(m yaml.Mark) string {
+	if r := []rune(t.rest(m.Line, m.Column-1)); len(r) > 0 {
+		return string(r[0])
+	}
+	return " "
 }
 
 // node turns a YAML node into ours. above holds the nodes we are inside of.

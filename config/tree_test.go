@@ -40,6 +40,8 @@ func TestWhatIsWrongWithTheFileItself(t *testing.T) {
 		{"two colons", "a: b: c\n", "1:5: a colon where no key can be; quote the value if the colon belongs to it"},
 		{"list not closed", "a: [1\nb: 2\n", "2:2: the list that begins with [ in line 1 is not closed"},
 		{"mapping not closed", "a: {b: 1\n", "2:1: the mapping that begins with { in line 1 is not closed"},
+		{"braces in an unquoted path", "a: {path: /orders/{id}}\n", "1:19: inside { } or [ ] a value that holds { } must be quoted, as in \"/items/{key}\""},
+		{"a placeholder that stands alone", "a: {path: {id}, b: {c: [{d: 1}]}\n", "2:1: the mapping that begins with { in line 1 is not closed"},
 		{"reference without quotes in a mapping", "a: {b: ${env:CANARY}}\n", `1:9: inside { } or [ ] a reference must be quoted, as in "${env:NAME}"`},
 		{"reference without quotes in a list", "a: [x${env:CANARY}y]\n", `1:7: inside { } or [ ] a reference must be quoted, as in "${env:NAME}"`},
 		{"quote not closed", "a: \"CANARY\nb: 2\n", "3:1: the quoted text that begins in line 1 is not closed, or holds an unknown escape"},

@@ -28,7 +28,7 @@ func (b *binder) mapping(s *Set, f Fielder, n *Node, at place) {
 	case n == nil || n.Kind == Null:
 		n = &Node{Kind: Mapping, Pos: at.pos}
 	case n.Kind != Mapping:
-		b.list.unreadable(at, "expected a mapping, not %s", what(n))
+		b.list.unreadable(at, "expected a mapping, not %s%s", what(n), s.hint())
 		return
 	}
 	at.node = n
@@ -39,6 +39,22 @@ func (b *binder) mapping(s *Set, f Fielder, n *Node, at place) {
 	if v, ok := f.(Validator); ok {
 		v.Validate(&Report{at: at, list: b.list})
 	}
+}
+
+// hint names the first fields of a mapping that was not given as one.
+func (s *Set) hint() string {
+	const most = 4
+	var names []string
+	for _, f := range s.fields {
+		names = append(names, f.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > most:
+		names = append(names[:most], "…")
+	}
+	return "; its fields are " + strings.Join(names, ", ")
 }
 
 func (b *binder) fields(s *Set, n *Node, at place, known map[string]bool) {
