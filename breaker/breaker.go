@@ -62,6 +62,12 @@ type Why struct {
 
 func (w Why) String() string {
 	s := string(w.Rule)
+	if w.Rule == ByProbe {
+		s = "the probe succeeded"
+		if !w.Until.IsZero() {
+			s = "the probe failed"
+		}
+	}
 	if w.Calls > 0 {
 		s = fmt.Sprintf("%s: %d of %d calls failed, %s", s, w.Failures, w.Calls, w.at())
 	}

@@ -27,11 +27,11 @@ func TestChangesAreExplained(t *testing.T) {
 		want := []string{
 			"closed to open: failures in a row: 5 of 5 calls failed, for 5 different records; last failure: http_503: Service Unavailable",
 			"open to half-open: open long enough; last failure: http_503: Service Unavailable",
-			"half-open to open: probe; last failure: http_503: Service Unavailable",
+			"half-open to open: the probe failed; last failure: http_503: Service Unavailable",
 			"open to half-open: open long enough; last failure: http_503: Service Unavailable",
 			"half-open to open: probe without an end; last failure: the probe had no end within 30s",
 			"open to half-open: open long enough; last failure: the probe had no end within 30s",
-			"half-open to closed: probe",
+			"half-open to closed: the probe succeeded",
 		}
 		if diff := cmp.Diff(want, b.news); diff != "" {
 			t.Errorf("news (-want +got):\n%s", diff)
@@ -124,7 +124,7 @@ func TestRestartBeginsWithTheProbe(t *testing.T) {
 				if s := b.State(); time.Until(s.Until) != 30*time.Second {
 					t.Errorf("open again until %s", s.Until)
 				}
-				if diff := cmp.Diff([]string{"open to half-open: open long enough; last failure: http_503", "half-open to open: probe"}, b.news); diff != "" {
+				if diff := cmp.Diff([]string{"open to half-open: open long enough; last failure: http_503", "half-open to open: the probe failed"}, b.news); diff != "" {
 					t.Errorf("news (-want +got):\n%s", diff)
 				}
 			})

@@ -301,7 +301,7 @@ func (g *Gate) Restore(p Pause) {
 	g.set(p, now)
 	g.saved, g.saveErr = g.version, nil
 	if p.Active(now) {
-		g.log.Info("client is still paused", "reason", p.Reason, "until", p.Until, "evidence", p.Evidence)
+		g.log.Info("client is paused", "reason", p.Reason, "until", p.Until, "evidence", p.Evidence)
 	}
 }
 

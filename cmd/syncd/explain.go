@@ -56,7 +56,7 @@ func (a *app) explain(ctx context.Context, name string) error {
 		Since: at(e.Since), Until: at(e.Until), Next: e.Next, Replay: e.Replay, Resolve: e.Resolve, Older: e.Older, Refused: d.refused,
 		Source: d.Row.SourceID, Claims: d.Claimants, Collide: e.Collision}
 	if e.Due && d.pace != nil && d.pace.HeldBy != "" && d.now.Sub(d.pace.At) < paceStands {
-		o.Pace = fmt.Sprintf("client %s, at %s: %s", d.Row.Client, d.pace.At.Format(time.RFC3339), a.secrets.cut(paceText(d.pace)))
+		o.Pace = fmt.Sprintf("client %s, at %s: %s", d.Row.Client, d.pace.At.Format(time.RFC3339), a.secrets.cut(paceText(d.pace, false)))
 	}
 	if d.Asked != nil {
 		o.AskedAt = at(d.Asked.At)

@@ -23,7 +23,8 @@ func pace(o *jobs.Overview, l jobs.LaneID) *paceStatus {
 }
 
 // paceText tells people what keeps to which pace; "" when there is nothing to tell.
-func paceText(s *paceStatus) string {
+// Whether its breaker is open was so when it was shown: where the client may be called by now, that is over.
+func paceText(s *paceStatus, paused bool) string {
 	if s == nil {
 		return ""
 	}
@@ -43,7 +44,7 @@ func paceText(s *paceStatus) string {
 	if s.Budget != nil && *s.Budget < 50 {
 		parts = append(parts, fmt.Sprintf("%d %% of its budget for retries is left", *s.Budget))
 	}
-	if s.Breaker != "" {
+	if s.Breaker != "" && paused {
 		text := "its breaker is " + s.Breaker
 		if s.BreakerLast != "" {
 			text += " after: " + s.BreakerLast
@@ -104,7 +105,7 @@ func (s *statusJSON) printPace(w io.Writer) {
 	first := true
 	for _, c := range s.Clients {
 		for _, l := range c.Owners {
-			text := paceText(l.Pace)
+			text := paceText(l.Pace, c.Paused != nil)
 			if text == "" {
 				continue
 			}
