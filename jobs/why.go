@@ -218,6 +218,9 @@ func whyDead(row *Row, s Surroundings, now time.Time, e *Explanation) {
 		return
 	}
 	heals, replay := "a newer version of the record heals it", "; or mend the cause and replay it"
+	if row.Reason == ReasonFailed && s.Flow != nil && s.Flow.CanRefresh {
+		replay += " (with --remap if that was the mapping)"
+	}
 	if row.Reason == ReasonRenamed {
 		can := "rename or recreate"
 		if s.Flow != nil {
