@@ -23,7 +23,7 @@ type Explanation struct {
 	Until time.Time
 	// Next says what happens then, or what a person can do.
 	Next string
-	// Replay says that the job is dead and can be replayed.
+	// Replay says that the job is dead or was given up, and can be replayed.
 	Replay bool
 	// Resolve says that a person has to say what became of its last write.
 	Resolve bool
@@ -100,7 +100,7 @@ func Why(row *Row, s Surroundings, now time.Time) Explanation {
 	}
 	switch row.State {
 	case Done:
-		whyDone(row, s, &e)
+		whyDone(row, s, now, &e)
 	case Dead, Held:
 		whyDead(row, s, now, &e)
 	default:
@@ -113,7 +113,7 @@ func Why(row *Row, s Surroundings, now time.Time) Explanation {
 	return e
 }
 
-func whyDone(row *Row, s Surroundings, e *Explanation) {
+func whyDone(row *Row, s Surroundings, now time.Time, e *Explanation) {
 	e.Since = row.AppliedAt
 	e.Next = "nothing, until the source has a newer version"
 	if s.Flow != nil && s.Flow.Every() {
@@ -132,11 +132,13 @@ func whyDone(row *Row, s Surroundings, e *Explanation) {
 	case ReasonSuperseded:
 		e.Text = "a newer state of the record has taken its place"
 	case ReasonDiscarded:
-		e.Text = "a person gave it up"
+		e.Text, e.Since = "a person gave it up", time.Time{} // when is in its history; the row has its last outcome
 		if row.LastCode == codeRetention {
-			e.Text = row.LastMessage
+			e.Text, e.Since = row.LastMessage, row.LastAt
 		}
-		e.Since = row.LastAt
+		if s.Flow != nil && s.Newer == nil && replayable(row, s.Flow, now) == "" {
+			e.Next, e.Replay = e.Next+"; or a replay takes that back", true
+		}
 	case ReasonRenamed:
 		e.Text = "the record has another key now"
 	case ReasonExpired:

@@ -59,6 +59,17 @@ func TestDeadLetterIsExplainedByWhatEndsIt(t *testing.T) {
 	}
 }
 
+func TestAJobThatWasGivenUpSaysHowToTakeThatBack(t *testing.T) {
+	row := Row{RowID: RowID{"orders", "A"}, SourceID: "1", State: Done, Reason: ReasonDiscarded, LastClass: connectors.Invalid, LastAt: time.Now()}
+	e := Why(&row, Surroundings{Flow: &Flow{}}, time.Now())
+	if want := "nothing, until the source has a newer version; or a replay takes that back"; e.Next != want || !e.Replay || !e.Since.IsZero() {
+		t.Errorf("next %q, want %q; replay %v, since %s, which is when it failed", e.Next, want, e.Replay, e.Since)
+	}
+	if e = Why(&row, Surroundings{}, time.Now()); e.Replay {
+		t.Error("it can be replayed although its flow is not run")
+	}
+}
+
 func TestOldKeyOfARecordWhoseNewerStateIsDeadPointsToIt(t *testing.T) {
 	row := Row{RowID: RowID{"orders", "A"}, SourceID: "1", State: Done, LastClass: connectors.Applied}
 	e := Why(&row, Surroundings{Flow: &Flow{}, Newer: &Row{RowID: RowID{"orders", "B"}}}, time.Now())

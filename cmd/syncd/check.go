@@ -129,7 +129,7 @@ func remarks(c *config.Config) []string {
 			out = append(out, fmt.Sprintf("flow %s: the target cannot refuse an older state by itself; after a write in doubt syncd waits %s and then writes the newest", name, f.To.SettleTime))
 		}
 		if !f.Enabled {
-			out = append(out, fmt.Sprintf("flow %s: not enabled", name))
+			out = append(out, fmt.Sprintf("flow %s: not enabled; --live tries nothing of it", name))
 		}
 	}
 	if r := folderRemark(c); r != "" {

@@ -146,10 +146,14 @@ func TestEveryCommandAndOptionIsDescribed(t *testing.T) {
 }
 
 func TestEveryReasonIsDescribed(t *testing.T) {
-	section := sections(t)["jobs list"]
+	page, err := os.ReadFile("../../docs/outcomes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## States of a job\n")
 	for _, r := range reasons() {
-		if !strings.Contains(section, "| `"+string(r)+"` |") {
-			t.Errorf("docs/cli.md does not describe the reason %s", r)
+		if !strings.Contains(section, "` | `"+string(r)+"` |") {
+			t.Errorf("docs/outcomes.md does not describe the reason %s", r)
 		}
 	}
 }
