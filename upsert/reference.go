@@ -25,9 +25,21 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 		if f != nil && f.Link == a.w.Link {
 			return a.adopt(ctx, *f)
 		}
+		if f != nil && a.renames() {
+			return a.yield(ctx, *f)
+		}
 	}
 	if a.w.Link != "" {
 		o := a.throughLink(ctx)
+		if o.Class == connectors.Invalid && a.renames() && a.j.Unresolved() && a.flow.OnExisting == "adopt" {
+			f, fo, ended := a.findOne(ctx, a.w.Key)
+			switch {
+			case ended:
+				return fo
+			case f != nil && f.Link != a.w.Link:
+				return a.yield(ctx, *f)
+			}
+		}
 		if !a.removedByUs(o) {
 			return o
 		}
@@ -70,6 +82,22 @@ func (a *attempt) reference(ctx context.Context) connectors.Outcome {
 		crash.At("job.absent")
 	}
 	return a.create(ctx)
+}
+
+// yield gives up the move of a record to a key under which a create of ours, in doubt when
+// the record was moved, has made another one: that one is the key's record from now on,
+// and the moved one is removed, where the flow removes records that are gone.
+func (a *attempt) yield(ctx context.Context, f connectors.Found) connectors.Outcome {
+	if a.remover != nil && (a.flow.OnDelete == string(connectors.Delete) || a.flow.OnDelete == string(connectors.Archive)) {
+		w := a.w
+		a.w.Key, a.w.Body, a.w.Removal = a.j.RenamedFrom, nil, connectors.Removal(a.flow.OnDelete)
+		o := a.remove(ctx)
+		a.w, a.lostLink = w, false
+		if !wrote(o) {
+			return o
+		}
+	}
+	return a.adopt(ctx, f)
 }
 
 // mayBeTwo reports whether a record in doubt that has a link may have a twin

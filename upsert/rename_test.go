@@ -61,6 +61,33 @@ func TestWhatIsGoneIsRemovedBesideARecordThatWasMovedToItsKey(t *testing.T) {
 	}
 }
 
+// The move gives way to what the create in doubt has made: one record stands, and it is as wanted.
+func TestAMoveGivesWayToACreateInDoubtUnderItsNewKey(t *testing.T) {
+	for _, s := range []connectors.Strategy{connectors.ExternalRef, connectors.Lookup} {
+		t.Run(string(s), func(t *testing.T) {
+			w := standing(t, renaming(s), options(s), nil)
+			w.target.Seed("b", v1)
+			w.rename("a", "b", v2)
+			w.rows["b"].UnresolvedAt = w.now.Add(-time.Hour)
+			expect(t, w.run(t.Context(), false, "b")[0], connectors.Applied, "", true, "2")
+			if w.target.Len() != 1 || len(w.target.Records("b")) != 1 || w.target.Records("b")[0].Body != v2 {
+				t.Errorf("the target holds %+v and %+v", w.target.Records("a"), w.target.Records("b"))
+			}
+		})
+		t.Run(string(s)+"/not to a record of somebody else", func(t *testing.T) {
+			f := renaming(s)
+			f.OnExisting = "refuse"
+			w := standing(t, f, options(s), nil)
+			w.target.Seed("b", v1)
+			w.rename("a", "b", v2)
+			o := w.run(t.Context(), false, "b")[0]
+			if n := w.target.Len(); n != 2 || s == connectors.ExternalRef && o.Class != connectors.Invalid {
+				t.Errorf("%s, and %d records stand in the target", o.Class, n)
+			}
+		})
+	}
+}
+
 func TestRecordThatChangesItsKey(t *testing.T) {
 	known := map[bool]string{true: "its link known", false: "its link not known"}
 	for _, s := range strategies() {

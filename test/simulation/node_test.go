@@ -329,6 +329,9 @@ func (n *node) lane(ctx context.Context, a *actor, l jobs.LaneID) {
 				continue
 			}
 			unsure = nil
+			if n.client(l) != c {
+				continue // the lane was lost, and perhaps had anew, meanwhile
+			}
 		}
 		if units >= mostUnits || !c.isOpen() || c.breaker.State().State == breaker.Open {
 			continue
