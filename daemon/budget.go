@@ -11,11 +11,12 @@ import (
 
 // budget bounds how many of a client's writes are retries, so that a target that struggles does not get more of what it
 // cannot do: each write that goes well at once pays for a part of one that is tried again. In the long run at most one in
-// fourteen is; a short trouble is not held up.
+// fourteen is where two in five fail or more; a short trouble is not held up.
 type budget struct {
 	mu   sync.Mutex
 	left int
 	full bool      // it has been set
+	well int       // writes that went well in a row
 	free time.Time // when one last went for which nothing was left
 }
 
@@ -26,6 +27,8 @@ const (
 	retryCost = 14
 	// budgetRest is for how long a job is put off for which nothing is left.
 	budgetRest = 15 * time.Second
+	// wellAgain is from how many writes in a row on that went well retries pay more than they cost.
+	wellAgain = 5
 	// freeEvery is how often a retry goes for which nothing is left.
 	freeEvery = time.Second
 	// codeBudget is a job that was put off so.
@@ -56,16 +59,23 @@ func (b *budget) begin() {
 	}
 }
 
-// came notes what came of a write: one that went well pays, a retry for what it cost and half as much again, so that
+// came notes what came of a write: one that went well pays, a retry while all goes well for what it cost and half as much again, so that
 // after an outage they become more quickly. What was not sent costs nothing.
 func (b *budget) came(again bool, o connectors.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begin()
-	switch v := verdict(o); {
-	case again && v == breaker.Success:
+	v := verdict(o)
+	switch v {
+	case breaker.Success:
+		b.well++
+	case breaker.Failure:
+		b.well = 0
+	}
+	switch {
+	case again && v == breaker.Success && b.well >= wellAgain:
 		b.left += retryCost * 3 / 2
-	case again && v != breaker.Failure:
+	case again && v == breaker.Ignore:
 		b.left += retryCost
 	case v == breaker.Success:
 		b.left++

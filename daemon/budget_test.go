@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,35 @@ func TestAStrugglingTargetGetsFewRetries(t *testing.T) {
 			t.Errorf("%d retries in 14,000 writes", retries)
 		}
 	})
+}
+
+func TestAStrugglingTargetGetsFewRetriesAlsoWhereSomeGoWell(t *testing.T) {
+	for _, share := range []float64{0.4, 0.5, 0.6, 0.8} {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			b := budget{full: true}
+			write := func(again bool) {
+				o := went
+				if random.Float64() < share {
+					o = failed
+				}
+				b.came(again, o)
+			}
+			retries := 0
+			const writes = 20000
+			for range writes {
+				write(false)
+				if b.retry() {
+					retries++
+					write(true)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if retries > writes/13 {
+				t.Errorf("%d retries beside %d writes of which %g fail", retries, writes, share)
+			}
+		})
+	}
 }
 
 func TestAfterAnOutageRetriesBecomeMoreQuickly(t *testing.T) {
