@@ -153,6 +153,26 @@ func TestServersThatTellLittleAreUsed(t *testing.T) {
 		"2 a second, limit and remaining told":   {4, 7200, 0.7, fixedWindow(2, time.Second, left(2))},
 		"1000 an hour, limit and remaining told": {8, 1000, 0.8, fixedWindow(1000, time.Hour, left(1000))},
 		"10 a second, the limit alone told":      {2, 36000, 0.6, fixedWindow(10, time.Second, func(int, time.Duration) map[string]string { return map[string]string{"X-RateLimit-Limit": "10"} })},
+		"1200 a minute, told in refusals alone": {0.5, 72000, 0.9, func() func(time.Duration) (int, map[string]string) {
+			serve := fixedWindow(1200, time.Minute, func(n int, r time.Duration) map[string]string {
+				return map[string]string{"X-RateLimit-Limit": "1200", "X-RateLimit-Remaining": fmt.Sprint(n), "X-RateLimit-Reset": fmt.Sprint(int(r.Seconds()) + 1)}
+			})
+			return func(now time.Duration) (int, map[string]string) {
+				status, h := serve(now)
+				if status != 429 {
+					h = nil
+				}
+				return status, h
+			}
+		}()},
+		"80 a second, told of a large quota once": {0.1, 80 * 3600, 0.8, func() func(time.Duration) (int, map[string]string) {
+			h := map[string]string{"X-RateLimit-Limit": "100000", "X-RateLimit-Remaining": "99999", "X-RateLimit-Reset": "60"}
+			return func(time.Duration) (int, map[string]string) {
+				told := h
+				h = nil
+				return 200, told
+			}
+		}()},
 		"60 a minute, reset told as of the hour": {6, 3600, 0.7, fixedWindow(60, time.Minute, func(n int, r time.Duration) map[string]string {
 			return map[string]string{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": fmt.Sprint(n), "X-RateLimit-Reset": fmt.Sprint(int(r.Seconds()) + 3600)}
 		})},

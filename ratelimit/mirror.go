@@ -28,6 +28,7 @@ type mirror struct {
 	// others is what others spend of it in each second, as far as it can be seen, and base is the answer from which on it is counted.
 	others float64
 	base   sample
+	untold float64   // what our calls took since then whose answers tell of no quota
 	own    float64   // what our calls took in the present window
 	since  []*flight // our calls that were not certainly counted in base and have ended
 	pace   time.Time // until when the calls that have gone are spread
@@ -110,7 +111,7 @@ func (m *mirror) hear(q Quota, f *flight) {
 	if late {
 		return
 	}
-	m.told, m.of = q, *f
+	m.told, m.of, m.untold = q, *f, 0
 	m.compare(fresh)
 }
 
@@ -299,6 +300,9 @@ func (m *mirror) left(now time.Time, calls []*flight) (left float64) {
 			left -= f.cost
 		}
 	}
+	if m.told.Known {
+		left -= m.untold
+	}
 	if m.restore > 0 {
 		left = min(left+m.comes()*max(now.Sub(m.of.ended).Seconds(), 0), m.limit)
 	}
@@ -362,8 +366,8 @@ func (v verdict) least() time.Duration {
 	return mostRest
 }
 
-// next says when a call of a cost may go.
-func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float64, trip time.Duration) verdict {
+// next says when a call of a cost may go; mute says that its answer will tell nothing.
+func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float64, trip time.Duration, mute bool) verdict {
 	left := m.left(now, calls)
 	kept := m.kept(now, left, share, trip)
 	if kept+cost > m.limit && m.limit > 0 { // a call that takes all there is, or more, goes when all is there
@@ -383,7 +387,7 @@ func (m *mirror) next(now time.Time, cost float64, calls []*flight, share float6
 			v.wait = d
 		}
 		return v
-	case m.stale(now):
+	case m.stale(now) && !mute:
 		return alone(now, calls, m.of.ended.Add(staleAfter))
 	}
 	// Who came late makes up for it as long as that is no more than the burst.

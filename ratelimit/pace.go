@@ -18,6 +18,7 @@ type pacer struct {
 	learned  learner
 	costs    map[string]float64 // what calls of a shape took so far
 	shapes   [kinds][]string    // which calls of a kind had
+	quiet    map[string]silence // of shapes whose last answers told of no quota
 
 	seq   uint64
 	calls []*flight // under way, and those that newer answers do not certainly count; oldest first
@@ -40,13 +41,16 @@ const (
 	mostCosts = 256
 	// forgetAfter is how long a quota is kept to that no answer tells of any more.
 	forgetAfter = time.Hour
+	// mutely and muteAfter are after how many answers that told of no quota, and after how long, calls of a shape are taken for ones whose
+	// answers tell nothing.
+	mutely, muteAfter = 5, 10 * time.Second
 	// atOnceEvery is how often one more call at once is tried, after a refusal for calls at one time.
 	atOnceEvery = 30 * time.Second
 )
 
 func newPacer(s Settings) *pacer {
 	// Nobody knows what is left of the quota, so that the first call goes alone.
-	return &pacer{settings: s, limiter: newLimiter(s), costs: map[string]float64{}, ramp: 1}
+	return &pacer{settings: s, limiter: newLimiter(s), costs: map[string]float64{}, quiet: map[string]silence{}, ramp: 1}
 }
 
 func newLimiter(s Settings) *rate.Limiter {
@@ -117,8 +121,8 @@ func (p *pacer) next(now time.Time, a Ask) (v verdict, by held) {
 		}
 	}
 	for _, m := range p.mirrors {
-		if !m.told.Concurrent && p.concerns(m, a.Shape) {
-			strictest(m.next(now, cost, p.calls, p.settings.Share, p.trip), heldByQuota)
+		if !m.told.Concurrent && p.binds(now, m, a.Shape) {
+			strictest(m.next(now, cost, p.calls, p.settings.Share, p.trip, p.mute(a.Shape)), heldByQuota)
 		}
 	}
 	strictest(p.learned.next(now, cost), heldByLearned)
@@ -155,7 +159,7 @@ func (p *pacer) within(now time.Time, d time.Duration, a Ask) float64 {
 		bound(p.limiter.TokensAt(now) + p.settings.Rate*d.Seconds())
 	}
 	for _, m := range p.mirrors {
-		if !m.told.Concurrent && p.concerns(m, a.Shape) {
+		if !m.told.Concurrent && p.binds(now, m, a.Shape) {
 			left := m.left(now, p.calls)
 			bound((left - m.kept(now, left, p.settings.Share, p.trip) + m.restore*d.Seconds()) / cost)
 		}
@@ -274,15 +278,59 @@ func (p *pacer) answered(now time.Time, f *flight, sig Signal) {
 		p.learned.accept(now, f)
 	}
 	p.learnCost(f, sig)
+	p.listen(f, sig)
 	for _, m := range p.mirrors {
 		if !sig.Throttled && p.concerns(m, f.shape) {
 			m.counted(f)
+			if p.mute(f.shape) {
+				m.untold += f.cost
+			}
 		}
 	}
 	for _, q := range sig.Quotas {
-		p.told(q, f)
+		if !sig.Throttled || !p.mute(f.shape) {
+			p.told(q, f)
+		}
 	}
 	p.forget(now)
+}
+
+// silence is answers in a row to calls of a shape that were served and told of no quota.
+type silence struct {
+	answers int
+	from    time.Time // when the last answer came that told of one, or the first of these
+	mute    bool
+}
+
+// listen notes whether a call that was served was told of a quota. Some servers tell of one in refusals alone, or to calls of some shapes: what
+// they told once says nothing of what came since.
+func (p *pacer) listen(f *flight, sig Signal) {
+	s, known := p.quiet[f.shape]
+	switch {
+	case sig.Throttled || !sig.served() || !known && len(p.quiet) >= mostCosts:
+		return
+	case len(sig.Quotas) > 0 || !known:
+		s = silence{from: f.ended}
+	}
+	if len(sig.Quotas) == 0 {
+		s.answers++
+	}
+	s.mute = s.answers >= mutely && f.ended.Sub(s.from) >= muteAfter
+	if p.quiet[f.shape] = s; !s.mute {
+		return
+	}
+	for _, m := range p.mirrors {
+		delete(m.shapes, f.shape)
+	}
+	p.mirrors = slices.DeleteFunc(p.mirrors, func(m *mirror) bool { return len(m.shapes) == 0 })
+}
+
+// mute reports whether answers to calls of a shape tell of no quota, but for refusals.
+func (p *pacer) mute(shape string) bool { return p.quiet[shape].mute }
+
+// binds reports whether a quota keeps calls of a shape back: of those whose answers tell nothing none that is over, since nobody learns by waiting for them.
+func (p *pacer) binds(now time.Time, m *mirror, shape string) bool {
+	return p.concerns(m, shape) && !(p.mute(shape) && m.over(now))
 }
 
 // climb lets more calls be under way after an answer, and any number once the server has told what is left.
@@ -402,12 +450,12 @@ func (p *pacer) refused(now time.Time, f *flight, sig Signal, first bool) {
 // does not tell.
 func (p *pacer) foretold(now time.Time, f *flight, sig Signal) bool {
 	for _, q := range sig.Quotas {
-		if q.Known && !q.Concurrent && q.Remaining < f.cost && !p.is(f, func(m *mirror) bool { return m.told.Scope == q.Scope && m.denied }) {
+		if !p.mute(f.shape) && q.Known && !q.Concurrent && q.Remaining < f.cost && !p.is(f, func(m *mirror) bool { return m.told.Scope == q.Scope && m.denied }) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(p.mirrors, func(m *mirror) bool {
-		return !m.told.Concurrent && !m.denied && p.concerns(m, f.shape) && m.left(now, p.calls) <= max(m.kept(now, 0, p.settings.Share, p.trip), burstShare*m.limit)
+		return !m.told.Concurrent && !m.denied && p.binds(now, m, f.shape) && m.left(now, p.calls) <= max(m.kept(now, 0, p.settings.Share, p.trip), burstShare*m.limit)
 	})
 }
 
