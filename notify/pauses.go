@@ -19,6 +19,9 @@ type Client struct {
 // pauses are the clients whose long pause people were told of. They belong to look.
 type pauses map[string]told
 
+// beyond is the reason of a pause that is longer than a server may ask for without anybody looking.
+const beyond = "beyond_max_pause"
+
 type told struct {
 	reason string
 	since  time.Time
@@ -64,6 +67,9 @@ func (p pauses) turn(clients []Client, long time.Duration, now time.Time) (hs []
 		case c.Reason == "" && known:
 			delete(p, name)
 			hs = append(hs, Happening{Event: Paused, Over: true, Client: name, Code: t.reason, Since: t.since})
+		case known && c.Reason == beyond && t.reason != beyond: // it has become one that somebody is to look at
+			p[name] = told{c.Reason, c.Since}
+			hs = append(hs, Happening{Event: Paused, Client: name, Code: c.Reason, Since: c.Since, Until: c.Until})
 		case c.Reason == "" || known || c.Reason == "operator" || c.Reason == "suspended":
 		case now.Sub(c.Since) >= long || c.Until.Sub(c.Since) >= long:
 			p[name] = told{c.Reason, c.Since}
