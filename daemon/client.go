@@ -194,6 +194,12 @@ func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 // answer, also one that refuses, proves that the client is alive. records names
 // the records that it is about, none for a page.
 func (c *client) read(ctx context.Context, fn func(context.Context) error, records ...string) (err error) {
+	// A probe has a deadline, and what waits for the client's pace is not the client's fault.
+	if c.breaker.State().State != breaker.Closed {
+		if err := c.gate.Ready(ctx, ratelimit.Ask{Kind: ratelimit.Reading}); err != nil {
+			return fmt.Errorf("%w: %w", errClosed, err)
+		}
+	}
 	try, err := c.try()
 	if err != nil {
 		return err
