@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,14 +32,19 @@ type Metrics struct {
 	pauses       *prometheus.CounterVec
 	breakers     *prometheus.CounterVec
 	notices      *prometheus.CounterVec
+
+	mu     sync.Mutex
+	paused map[pauseOf]ratelimit.Pause // the last that was counted
 }
+
+type pauseOf struct{ client, reason string }
 
 // seconds are buckets from a few milliseconds to minutes.
 var seconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 
 // NewMetrics returns metrics on a registry of their own.
 func NewMetrics(version string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
+	m := &Metrics{registry: prometheus.NewRegistry(), paused: map[pauseOf]ratelimit.Pause{}}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 		m.registry.MustRegister(c)
@@ -104,7 +110,7 @@ func (m *Metrics) Expect(flows, clients []string) {
 		m.claimed.WithLabelValues(c)
 		m.superseded.WithLabelValues(c)
 		m.expired.WithLabelValues(c)
-		for _, reason := range []string{ratelimit.ReasonThrottled, ratelimit.ReasonUnavailable, ratelimit.ReasonSuspended} {
+		for _, reason := range []string{ratelimit.ReasonThrottled, ratelimit.ReasonUnavailable, ratelimit.ReasonSuspended, ratelimit.ReasonBeyond} {
 			m.pauses.WithLabelValues(c, reason)
 		}
 		for _, s := range []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen} {
@@ -173,9 +179,18 @@ func (m *Metrics) Settled(f *jobs.Flow, s jobs.Settled, o connectors.Outcome, to
 
 // Paused counts a pause.
 func (m *Metrics) Paused(client string, p ratelimit.Pause) {
-	if p.Reason != "" {
-		m.pauses.WithLabelValues(client, p.Reason).Inc()
+	if p.Reason == "" {
+		return
 	}
+	// One that is lengthened by the answers to other calls under way is still the same.
+	is := pauseOf{client, p.Reason}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if was, ok := m.paused[is]; ok && was.Since.Equal(p.Since) && was.Strikes == p.Strikes {
+		return
+	}
+	m.paused[is] = p
+	m.pauses.WithLabelValues(client, p.Reason).Inc()
 }
 
 // Ended, Suspended and Freed are told by gauges, which read where things stand.

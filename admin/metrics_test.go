@@ -69,7 +69,9 @@ func touched() *Metrics {
 	m.Claimed("erp", 5, 2, 1)
 	m.Settled(f, jobs.Settled{}, connectors.Outcome{Class: connectors.Applied}, time.Second)
 	m.Settled(f, jobs.Settled{Fenced: true}, connectors.Outcome{Class: connectors.Applied}, time.Second)
-	m.Paused("erp", ratelimit.Pause{Reason: ratelimit.ReasonThrottled})
+	for n := range 2 { // the second lengthens it
+		m.Paused("erp", ratelimit.Pause{Reason: ratelimit.ReasonThrottled, Since: time.Unix(1, 0), Until: time.Unix(int64(10+n), 0), Strikes: 1})
+	}
 	m.Paused("erp", ratelimit.Pause{}) // the pause is over
 	m.Breaker("erp", breaker.Open.String(), "why")
 	m.CountLost(func() int64 { return 3 })
@@ -108,6 +110,7 @@ syncd_client_breaker_changes_total{client="erp",state="half-open"} 0
 syncd_client_breaker_changes_total{client="erp",state="open"} 1
 # HELP syncd_client_pauses_total Pauses of clients, by reason.
 # TYPE syncd_client_pauses_total counter
+syncd_client_pauses_total{client="erp",reason="beyond_max_pause"} 0
 syncd_client_pauses_total{client="erp",reason="suspended"} 0
 syncd_client_pauses_total{client="erp",reason="throttled"} 1
 syncd_client_pauses_total{client="erp",reason="unavailable"} 0

@@ -48,7 +48,8 @@ type Resumed struct {
 // its time; zero for none.
 func (r Resumed) Asked() ratelimit.Pause {
 	for _, p := range []ratelimit.Pause{r.Ended, r.Over} {
-		if p.Reason == ratelimit.ReasonThrottled || p.Reason == ratelimit.ReasonUnavailable {
+		switch p.Reason {
+		case ratelimit.ReasonThrottled, ratelimit.ReasonUnavailable, ratelimit.ReasonBeyond:
 			return p
 		}
 	}

@@ -89,7 +89,7 @@ func (a *app) pauses(ctx context.Context, c *config.Config) map[string]ratelimit
 	out := map[string]ratelimit.Pause{}
 	for _, s := range cs {
 		switch s.Reason {
-		case ratelimit.ReasonThrottled, ratelimit.ReasonUnavailable, ratelimit.ReasonOperator:
+		case ratelimit.ReasonThrottled, ratelimit.ReasonUnavailable, ratelimit.ReasonBeyond, ratelimit.ReasonOperator:
 			out[s.Client] = ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes}
 		}
 	}

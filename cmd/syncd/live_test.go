@@ -14,7 +14,7 @@ import (
 func TestCheckAsksNoClientThatIsPausedInTheJournal(t *testing.T) {
 	t.Parallel()
 	for reason, asked := range map[string]bool{
-		ratelimit.ReasonThrottled: false, ratelimit.ReasonUnavailable: false, ratelimit.ReasonOperator: false,
+		ratelimit.ReasonThrottled: false, ratelimit.ReasonUnavailable: false, ratelimit.ReasonBeyond: false, ratelimit.ReasonOperator: false,
 		// What a check is to find out about.
 		ratelimit.ReasonBreaker: true, ratelimit.ReasonSuspended: true,
 	} {

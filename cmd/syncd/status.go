@@ -120,10 +120,10 @@ func (a *app) statusCmd() *cobra.Command {
 		Short: "Show flows, clients and jobs at a glance",
 		Long: `status reads the journal and shows where every flow and client stands. It exits
 with 1 when something needs a person: dead letters, a client that is suspended
-because its credentials are refused, or that a person has paused, a flow that is
-suspended because its target refuses record after record, expiry that is held, a
-source that cannot be read or is not read because too much is open, colliding
-records, records that wait for each other in a circle, a journal that warns of
+because its credentials are refused or its server asked for more than max_pause, or
+that a person has paused, a flow that is suspended because its target refuses record
+after record, expiry that is held, a source that cannot be read or is not read because
+too much is open, colliding records, records that wait for each other in a circle, a journal that warns of
 itself, a daemon that does not answer on its listen address, a flow that is not as
 its records were made, jobs of a flow that is not configured, or that the daemon
 which writes to its client does not have.`,
@@ -227,9 +227,9 @@ func (s *statusJSON) finding() bool {
 	if slices.ContainsFunc(s.Flows, func(f flowStatus) bool { return f.Failing.finding(s.At) }) {
 		return true
 	}
-	// Quotas and outages end by themselves.
+	// Quotas and outages end by themselves, but for what a server may not ask for without anybody looking.
 	return slices.ContainsFunc(s.Clients, func(c clientStatus) bool {
-		return c.Paused != nil && c.Paused.Until.After(s.At) && (c.Paused.Reason == ratelimit.ReasonSuspended || c.Paused.Reason == ratelimit.ReasonOperator)
+		return c.Paused != nil && c.Paused.Until.After(s.At) && slices.Contains([]string{ratelimit.ReasonSuspended, ratelimit.ReasonBeyond, ratelimit.ReasonOperator}, c.Paused.Reason)
 	})
 }
 
@@ -442,6 +442,10 @@ func (s *statusJSON) print(w io.Writer) error {
 	for _, c := range s.Clients {
 		if text := c.Paused.suspended(s.At); text != "" {
 			fmt.Fprintf(w, "\nsuspended: client %s: %s\n", clean(c.Client), text)
+		}
+		if p := c.Paused; p != nil && p.Reason == ratelimit.ReasonBeyond && p.Until.After(s.At) {
+			fmt.Fprintf(w, "\nsuspended: client %s, until %s: its server asked for a longer pause than max_pause: %s\nif that cannot be right: syncd resume %s\n",
+				clean(c.Client), p.until(), clean(p.Evidence), clean(c.Client))
 		}
 		if p := c.Paused; p != nil && p.Reason == ratelimit.ReasonOperator {
 			fmt.Fprintf(w, "\npaused: client %s, since %s, until %s: %s\nnothing is sent to it, and its jobs keep their attempts; to let it be called again: syncd resume %s\n",

@@ -21,6 +21,7 @@ func TestStatusTellsWhenRefusedCredentialsAreTriedAgain(t *testing.T) {
 	}{
 		"before its time": {at.Add(3 * time.Minute), ratelimit.ReasonSuspended, "one call tries them at 2026-11-29T10:03:00Z, or at once after a reload or a restart", true},
 		"after its time":  {at.Add(-time.Minute), ratelimit.ReasonSuspended, "the next call tries them", false},
+		"a pause beyond":  {at.Add(48 * time.Hour), ratelimit.ReasonBeyond, "its server asked for a longer pause than max_pause", true},
 		"another pause":   {at.Add(time.Minute), ratelimit.ReasonThrottled, "", false},
 		"none any more":   {at.Add(-time.Minute), ratelimit.ReasonThrottled, "", false},
 	} {
