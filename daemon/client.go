@@ -72,11 +72,10 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 			c.breaker.Restore(true, s.PausedUntil, s.Evidence)
 		default:
 			gate.Restore(ratelimit.Pause{Until: s.PausedUntil, Reason: s.Reason, Evidence: s.Evidence, Since: s.Since, Strikes: s.Strikes})
-			if c.probation.since, err = d.onceRefused(ctx, s); err != nil {
+			if err = c.beneath(ctx, d.journal, s); err != nil {
 				gate.Close()
 				return nil, err
 			}
-			c.probation.on = !c.probation.since.IsZero()
 		}
 	}
 	err = c.safely("opening the client", func() (err error) {
@@ -92,19 +91,22 @@ func (d *Daemon) open(ctx context.Context, cp *ClientPlan, hold *jobs.Hold, stor
 	return c, nil
 }
 
-// onceRefused tells since when credentials were refused, before a person paused the client; zero when they were not.
-func (d *Daemon) onceRefused(ctx context.Context, s jobs.ClientState) (since time.Time, err error) {
+// beneath takes over what a person has paused the client over: credentials that were refused, or an open breaker. Either has one call try.
+func (c *client) beneath(ctx context.Context, j *jobs.Journal, s jobs.ClientState) error {
 	if s.Reason != ratelimit.ReasonOperator {
-		return since, nil
+		return nil
 	}
-	over, err := d.journal.PausedOver(ctx, s.Client)
-	if over.Reason == ratelimit.ReasonSuspended {
-		since = over.Since
-		if since.IsZero() {
-			since = s.Since
+	over, err := j.PausedOver(ctx, s.Client)
+	switch over.Reason {
+	case ratelimit.ReasonBreaker:
+		c.breaker.Restore(true, over.Until, over.Evidence)
+	case ratelimit.ReasonSuspended:
+		if c.probation.since = over.Since; over.Since.IsZero() {
+			c.probation.since = s.Since
 		}
+		c.probation.on = !c.probation.since.IsZero()
 	}
-	return since, err
+	return err
 }
 
 // keepBreaker stores an opened breaker as the client's pause, so that status and

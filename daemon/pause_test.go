@@ -195,6 +195,35 @@ func TestAPersonHasAnOpenBreakerProbeAtOnce(t *testing.T) {
 	}
 }
 
+func TestABreakerThatAPersonPausedOverStaysOpenOverARestart(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var script []connectors.Outcome
+		for range 20 {
+			script = append(script, connectors.Outcome{Class: connectors.Transient, Code: "connect"})
+		}
+		refused := w.refuse(script...)
+		w.plan.Clients["erp"].Concurrency = 1
+		w.plan.Clients["erp"].Breaker = breaker.Settings{Window: time.Minute, MinCalls: 5, Ratio: 0.5, OpenFor: time.Hour, ConsecutiveFailures: 5, MinDistinct: 3}
+		for i := range 10 {
+			w.shop.put(fmt.Sprint(i), 1, fmt.Sprintf(`{"key":"K%d"}`, i))
+		}
+		w.start()
+		w.pass(time.Minute)
+		if s := w.stored("erp"); s.Reason != ratelimit.ReasonBreaker {
+			t.Fatalf("stored %+v", s)
+		}
+		w.pauses("erp", 2*time.Hour)
+		w.pass(time.Minute)
+		w.end()
+		w.start()
+		before := refused.calls()
+		w.pass(2*time.Hour + 10*time.Minute)
+		if n := refused.calls() - before; n != 1 {
+			t.Errorf("%d calls of a client that was down, want one probe", n)
+		}
+	})
+}
+
 func TestAllShardsOfAllDaemonsHeedAPersonsPauseAndItsEnd(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.plan = func() *Plan { return f.planned(4) }
