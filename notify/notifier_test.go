@@ -403,6 +403,7 @@ func TestTurnsOfPauses(t *testing.T) {
 		"a suspension":                         {nil, []Client{erp("suspended", -time.Hour, time.Minute)}, ""},
 		"a suspension after one":               {known, []Client{erp("suspended", -time.Hour, time.Minute)}, ""},
 		"one that has become too long":         {known, []Client{erp("beyond_max_pause", -time.Hour, 48*time.Hour)}, "paused erp"},
+		"one that no call has followed yet":    {known, []Client{{Name: "erp", Unproved: true}}, ""},
 		"the end of one":                       {known, []Client{{Name: "erp"}}, "over erp"},
 		"a client of another daemon":           {known, nil, ""},
 		"one part of a client that is split":   {nil, []Client{{Name: "erp"}, erp("throttled", -time.Hour, time.Hour), {Name: "erp"}}, "paused erp"},

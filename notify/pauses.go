@@ -14,6 +14,8 @@ type Client struct {
 	// Since is when calls stopped, Until when they begin again by themselves; Until is
 	// zero when nobody knows.
 	Since, Until time.Time
+	// Unproved: it may be called, and nothing was served since its server asked for a pause.
+	Unproved bool
 }
 
 // pauses are the clients whose long pause people were told of. They belong to look.
@@ -52,6 +54,7 @@ func (p pauses) turn(clients []Client, long time.Duration, now time.Time) (hs []
 	at := map[string]Client{}
 	for _, c := range clients {
 		was, seen := at[c.Name]
+		c.Unproved = c.Unproved || was.Unproved
 		if !seen || was.Reason == "" || c.Reason != "" && c.Since.Before(was.Since) {
 			at[c.Name] = c
 		}
@@ -64,6 +67,7 @@ func (p pauses) turn(clients []Client, long time.Duration, now time.Time) (hs []
 	for name, c := range at {
 		t, known := p[name]
 		switch {
+		case c.Reason == "" && known && c.Unproved: // the next call may be refused as well
 		case c.Reason == "" && known:
 			delete(p, name)
 			hs = append(hs, Happening{Event: Paused, Over: true, Client: name, Code: t.reason, Since: t.since})

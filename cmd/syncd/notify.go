@@ -99,7 +99,7 @@ func (s *service) notifying() (end func()) {
 func pausedNow(cs []daemon.ClientStatus, now time.Time) []notify.Client {
 	var out []notify.Client
 	for _, c := range cs {
-		nc := notify.Client{Name: c.Client}
+		nc := notify.Client{Name: c.Client, Unproved: c.Gate.Strikes > 0}
 		switch {
 		case !c.Suspended.IsZero():
 			nc.Reason, nc.Since = ratelimit.ReasonSuspended, c.Suspended
