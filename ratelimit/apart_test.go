@@ -85,7 +85,7 @@ func TestQuotasThatLookAlikeAreToldApartByWhatTheyTell(t *testing.T) {
 	for _, shift := range []time.Duration{0, time.Second, 5 * time.Second} {
 		used, refused := apart(t, false, shift)
 		t.Logf("windows %s apart: used %.1f %%, %.1f of 1,000 refused", shift, 100*used, refused)
-		if used < 0.9 || refused > 2 {
+		if used < 0.9 || refused > 5 { // 23 when they are taken for one
 			t.Errorf("windows %s apart: used %.1f %%, %.1f of 1,000 refused", shift, 100*used, refused)
 		}
 	}
