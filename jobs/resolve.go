@@ -33,7 +33,7 @@ type Verdict struct {
 // not done can be said only once it has had its time to settle.
 //
 // A row whose newest state was applied is done. One with a newer state than the
-// one in doubt is due: that state waited. refused says why the row was left alone;
+// one in doubt is due: that state waited. A key that was refused stays so. refused says why the row was left alone;
 // "" when it was changed.
 func (j *Journal) Resolve(ctx context.Context, id RowID, v Verdict, flows map[string]*Flow) (row Row, refused string, err error) {
 	err = j.engine.Update(ctx, func(tx Tx) error {
@@ -217,7 +217,7 @@ func (r *resolving) remembered() (bool, error) {
 func (r *resolving) applied(generation int64, known bool) error {
 	row := r.row
 	k := row.EntityKey()
-	newest := known && generation == row.Generation && row.RenamedFrom == "" && !r.v.Older
+	newest := known && generation == row.Generation && row.RenamedFrom == "" && !r.v.Older && !r.refusedKey()
 	removed := newest && row.Gone && r.f.OnDelete != "ignore"
 	row.AppliedGeneration, row.AppliedAt, row.AppliedHash = max(row.AppliedGeneration, generation, 1), r.now, nil
 	row.AppliedGone = removed
@@ -244,8 +244,15 @@ func (r *resolving) applied(generation int64, known bool) error {
 	return err
 }
 
+// refusedKey reports whether the key was refused to the record that claims it now: the write
+// in doubt was another record's, and this one stands in the target under the key that it had.
+func (r *resolving) refusedKey() bool { return r.row.State == Dead && r.row.Reason == ReasonRenamed }
+
 // due has the row written as it is wanted now.
 func (r *resolving) due() {
+	if r.refusedKey() {
+		return
+	}
 	if r.row.Gone && r.f.OnDelete == "ignore" {
 		r.row.close(ReasonIgnored)
 		return

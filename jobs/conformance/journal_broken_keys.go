@@ -241,6 +241,27 @@ var handedKeyRules = []rule{
 		b.want("B", jobs.Dead, jobs.ReasonRenamed)
 		b.none()
 	}},
+	{"a person's word on what was written under a refused key is no permission to create the record again", func(b *bench) {
+		b.flow.Strategy, b.flow.OnDelete = connectors.AtMostOnce, "delete"
+		b.admit(b.ev("1", 10, "A", "one"))
+		b.apply()
+		for i, v := range []jobs.Verdict{{}, {Applied: true, Link: `8`}} {
+			id := jobs.RowID{Flow: "orders", Key: fmt.Sprint("B", i)}
+			b.admit(b.ev(id.Key, 10, id.Key, "two"))
+			b.settle(b.one(), unknown)
+			b.pass(time.Minute)
+			gone := b.ev(id.Key, 11)
+			gone.Gone = true
+			b.admit(gone, b.ev("1", 11+int64(i), id.Key, "one"))
+			b.want(id.Key, jobs.Dead, jobs.ReasonRenamed)
+			if _, refused, err := b.journal.Resolve(context.Background(), id, v, b.flows); refused != "" || err != nil {
+				b.Fatal(refused, err)
+			}
+			is(b, "in doubt", b.want(id.Key, jobs.Dead, jobs.ReasonRenamed).Unresolved(), false)
+			is(b, "stands in the target", b.row(id.Key).Applied(), v.Applied)
+			b.none()
+		}
+	}},
 	{"giving up a refused key is no permission to create the record again", func(b *bench) {
 		b.flow.OnDelete = "delete"
 		b.admit(b.ev("1", 10, "A", "x"))
