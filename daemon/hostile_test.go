@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,6 +127,41 @@ func TestDeadLetterMappedAgainTooLateBringsNothingBack(t *testing.T) {
 		w.pass(10 * time.Second)
 		if n := w.orders.Len(); n != 0 {
 			t.Fatalf("a deleted record was created from its kept event")
+		}
+	})
+}
+
+func TestEventThatCouldNotBeReadIsNotMappedFromWhatIsKeptOfIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		f := w.flow("orders", "order", `.`, `.key`)
+		f.Source.CanFetch, f.CanRefresh = false, false
+		w.plan.Flows["orders"] = f
+		// A record that is gone, at a time that the connector could not read.
+		w.shop.put("1", 0, `{"key":"A","deleted":true}`)
+		w.shop.changes[0].Gone, w.shop.changes[0].Problem = true, "the time is none"
+		w.start()
+		w.pass(3 * time.Second)
+		ctx := context.Background()
+		id := jobs.RowID{Flow: "orders", Key: "@1"}
+		if r := w.row("orders", "@1"); r.State != jobs.Dead || r.LastCode != "unreadable" {
+			t.Fatalf("it is %s, %s", r.State, r.LastCode)
+		}
+		if a, err := w.journal.Replay(ctx, []jobs.RowID{id}, w.plan.JobFlows()); err != nil || len(a.Skipped) != 1 || !strings.Contains(a.Skipped[0].Why, "could not be read") {
+			t.Errorf("replayed %+v, %v", a, err)
+		}
+		// Nor where it was asked for before, by who knew no better.
+		err := w.engine.Update(ctx, func(tx jobs.Tx) error {
+			return tx.AddRequests(ctx, []jobs.Request{{Client: "shop", Flow: "orders", SourceID: "1", Kind: jobs.Remap, Key: "@1", At: time.Now().UTC(), DueAt: time.Now().UTC()}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.pass(10 * time.Second)
+		if n := w.orders.Len(); n != 0 {
+			t.Fatal("a record that is gone was created from what could be read of its event")
+		}
+		if left, err := w.journal.Requests(ctx, "shop", 10); err != nil || len(left) != 0 {
+			t.Fatalf("%d requests are left, %v", len(left), err)
 		}
 	})
 }

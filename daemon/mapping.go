@@ -188,7 +188,9 @@ func (d *Daemon) mapEvent(ctx context.Context, f *FlowPlan, page connectors.Page
 		ev.SourceID, problem = "", "the record has no id" // two records without one are not the same
 	}
 	if problem = cmp.Or(ev.Problem, problem); problem != "" {
-		return d.rejected(f, page, ev, problem)
+		it := d.rejected(f, page, ev, problem)
+		it.Unread = ev.Problem != ""
+		return it
 	}
 	it := item(f, page, ev)
 	if ev.Gone {

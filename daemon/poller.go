@@ -317,7 +317,7 @@ func (d *Daemon) deadLetters(f *FlowPlan, items []jobs.Item, told int) int {
 		}
 		letters := it.DeadLetters
 		if len(letters) == 0 {
-			letters = []jobs.DeadLetter{{Key: jobs.UnmappedKey(it.SourceID, it.Raw), Code: "mapping", Message: it.Problem}}
+			letters = []jobs.DeadLetter{{Key: jobs.UnmappedKey(it.SourceID, it.Raw), Code: it.Code(), Message: it.Problem}}
 		}
 		for _, l := range letters[:min(len(letters), mostDeadLetters)] {
 			d.log.Error("dead letter", "flow", f.Name, "key", l.Key, "class", connectors.Invalid, "state", jobs.Dead, "code", l.Code, "message", l.Message)

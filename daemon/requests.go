@@ -114,7 +114,7 @@ func (d *Daemon) present(ctx context.Context, c *client, f *FlowPlan, r jobs.Req
 		return connectors.Event{}, observed, err
 	}
 	row := &det.Row
-	if !ok || r.Kind != jobs.Remap || !row.Unmapped() || row.State != jobs.Dead || len(row.Body) == 0 {
+	if !ok || r.Kind != jobs.Remap || !row.Unmapped() || row.Unread() || row.State != jobs.Dead || len(row.Body) == 0 {
 		return connectors.Event{}, observed, errNothing
 	}
 	// It is as old as it was when it was read, so that it passes no later reading.

@@ -45,6 +45,9 @@ type Item struct {
 	// Problem says why the event could not be mapped; Raw is then its body.
 	Problem string
 	Raw     json.RawMessage
+	// Unread says that the source's connector has found the problem: what it read, Raw too,
+	// is not the record as it stands there, and is never mapped.
+	Unread bool
 	// Refresh marks the answer to a Request: it makes a new generation even when
 	// nothing changed.
 	Refresh bool
@@ -57,6 +60,24 @@ type Item struct {
 
 // DeadLetter names one for the log.
 type DeadLetter struct{ Key, Code, Message string }
+
+const (
+	// codeMapping is an event that could not be mapped, codeUnread one that could not be read.
+	codeMapping = "mapping"
+	codeUnread  = "unreadable"
+)
+
+// Code is that of an event with a problem.
+func (it *Item) Code() string {
+	if it.Unread {
+		return codeUnread
+	}
+	return codeMapping
+}
+
+// Unread reports whether the row stands for an event that could not be read, so that only
+// its source can tell what it is.
+func (r *Row) Unread() bool { return r.Unmapped() && r.LastCode == codeUnread }
 
 // hasVersion reports whether the source gave the event a version.
 func (it *Item) hasVersion() bool { return it.Versioned || it.Version != 0 }
@@ -469,7 +490,7 @@ func (a *admission) reject(it *Item, stamp connectors.Stamp) string {
 	row.Desired, row.ChangedAt, row.ReadAt = stamp, micro(it.ChangedAt), stamp.Observed
 	row.Hash, row.Body, row.Gone = hash, it.Raw, false
 	row.State, row.Reason = Dead, ReasonMapping
-	row.LastClass, row.LastCode, row.LastMessage, row.LastAt = connectors.Invalid, "mapping", clip(it.Problem), a.now
+	row.LastClass, row.LastCode, row.LastMessage, row.LastAt = connectors.Invalid, it.Code(), clip(it.Problem), a.now
 	row.OpenSince, row.DueAt = a.now, a.now
 	a.puts[key] = true
 	a.sum.Rejected++

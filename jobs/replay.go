@@ -146,6 +146,8 @@ func replayable(row *Row, f *Flow, now time.Time) string {
 	switch {
 	case f == nil:
 		return NotConfigured(row.Flow)
+	case row.Unread() && !f.CanRefresh:
+		return "its event could not be read, and its source cannot be asked for one record; correct it at the source"
 	case row.Reason == ReasonRefused:
 		return "its event was taken before with other content, and is written once"
 	case row.State == Done && f.Every() && row.isRefused():
