@@ -152,7 +152,7 @@ func (j *Journal) Admit(ctx context.Context, ad Admission) (Admitted, error) {
 		}
 		a := &admission{ctx: ctx, tx: tx, flow: ad.Flow, epoch: fs.Epoch, now: j.Now(), doubt: fs.Restored.doubt(j.Now()),
 			rows: map[string]*Row{}, sources: map[string]*SourceRecord{}, puts: map[string]bool{},
-			patches: map[string]bool{}, touched: map[string]bool{}}
+			patches: map[string]bool{}, touched: map[string]bool{}, waiting: map[string]*claimants{}}
 		// What is answered goes first, so that it can be asked again.
 		if err := tx.DeleteRequests(ctx, ad.Requests); err != nil {
 			return err
@@ -225,6 +225,9 @@ type admission struct {
 	touched map[string]bool  // source records to be stored
 	lines   map[string]*line // the groups of the page's events, in a flow with order: every
 	claims  map[RowID]int64  // the newest attempt that a claim names; nil until needed
+	// waiting are those who claim keys that were let go, in the order in which they get them: read
+	// once for a key, because there may be very many, of whom one after the other lets it go.
+	waiting map[string]*claimants
 }
 
 func (a *admission) load(items []Item) error {

@@ -26,6 +26,7 @@ func (a *admission) desire(p Pair, it *Item, stamp connectors.Stamp) error {
 	}
 	if row.SourceID != "" && row.SourceID != it.SourceID {
 		a.sum.Collided++
+		delete(a.waiting, p.Key)
 		return a.tx.PutContender(a.ctx, Contender{RowID: row.RowID, SourceID: it.SourceID, Stamp: stamp,
 			ChangedAt: micro(it.ChangedAt), Hash: hash, Body: p.Body, Since: a.now})
 	}
@@ -166,6 +167,9 @@ func (a *admission) vanish(key string, it *Item, stamp connectors.Stamp) error {
 		return nil
 	}
 	if row.SourceID != it.SourceID {
+		if w := a.waiting[key]; w != nil {
+			w.left[it.SourceID] = true
+		}
 		return a.tx.DeleteContender(a.ctx, row.RowID, it.SourceID)
 	}
 	row.SourceID = ""
@@ -233,11 +237,19 @@ func (a *admission) half(row *Row) (bool, error) {
 
 // promote gives a released key to the contender that has waited longest.
 func (a *admission) promote(row *Row) (bool, error) {
-	cs, err := a.tx.Contenders(a.ctx, row.Flow, []string{row.Key})
-	if err != nil || len(cs) == 0 {
-		return false, err
+	w := a.waiting[row.Key]
+	if w == nil {
+		cs, err := a.tx.Contenders(a.ctx, row.Flow, []string{row.Key})
+		if err != nil {
+			return false, err
+		}
+		w = &claimants{cs, map[string]bool{}}
+		a.waiting[row.Key] = w
 	}
-	c := cs[0]
+	c, ok := w.next()
+	if !ok {
+		return false, nil
+	}
 	if err := a.tx.DeleteContender(a.ctx, row.RowID, c.SourceID); err != nil {
 		return false, err
 	}
@@ -246,6 +258,23 @@ func (a *admission) promote(row *Row) (bool, error) {
 	a.generation(row, Pair{Key: c.Key, Body: c.Body}, c.Hash, false)
 	a.sum.Changed++
 	return true, nil
+}
+
+// claimants are those who claim a key, but for those who have let go of it since they were read.
+type claimants struct {
+	all  []Contender
+	left map[string]bool
+}
+
+// next takes the one who gets the key next.
+func (w *claimants) next() (c Contender, ok bool) {
+	for len(w.all) > 0 {
+		c, w.all = w.all[0], w.all[1:]
+		if !w.left[c.SourceID] {
+			return c, true
+		}
+	}
+	return Contender{}, false
 }
 
 // expire ends a row that is too old to be sent, as the flow says.

@@ -348,7 +348,7 @@ func claimsOf(ids []string) string {
 	if len(ids) == 1 {
 		return "claim of source record " + ids[0]
 	}
-	return "claims of source records " + namedIDs(ids)
+	return "claims of source records " + NamedIDs(ids)
 }
 
 // claimed tells which rows an open claim names.

@@ -80,7 +80,7 @@ func (s Surroundings) collision(row *Row, e *Explanation) {
 	if n == 0 {
 		return
 	}
-	names := namedIDs(s.Claimants)
+	names := NamedIDs(s.Claimants)
 	who, waits := "source record "+names+" maps", "waits"
 	if n > 1 {
 		who, waits = "source records "+names+" map", "wait"
@@ -100,8 +100,8 @@ func (s Surroundings) collision(row *Row, e *Explanation) {
 		who, waits, owner, row.RowID, drops)
 }
 
-// namedIDs names some source records.
-func namedIDs(ids []string) string {
+// NamedIDs names some source records.
+func NamedIDs(ids []string) string {
 	n := len(ids)
 	names := strings.Join(ids[:min(n, mostNamed)], ", ")
 	if n > mostNamed {

@@ -183,7 +183,7 @@ func (r *rowJSON) remark() string {
 	if len(r.Claims) == 0 {
 		return r.Message
 	}
-	claim := "collision: source record " + r.SourceID + " has the key, and these wait for it: " + strings.Join(r.Claims, ", ") +
+	claim := "collision: source record " + r.SourceID + " has the key, and these wait for it: " + jobs.NamedIDs(r.Claims) +
 		"; correct one of them at the source, or drop the claims of those that are gone with syncd discard"
 	if r.Message == "" {
 		return claim

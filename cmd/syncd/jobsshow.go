@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"syncd/jobs"
 )
 
 // attemptJSON is one entry of a job's history.
@@ -88,7 +90,7 @@ func (s *showJSON) print(w io.Writer, body bool) error {
 	line("link", s.Link)
 	line("source record", s.SourceID)
 	line("group", s.Group)
-	line("also claimed by", strings.Join(s.Claims, ", "))
+	line("also claimed by", jobs.NamedIDs(s.Claims))
 	line("generation", fmt.Sprintf("%d desired, %d applied", s.Generation, s.Applied))
 	line("desired state", s.desired())
 	line("changed at", stamp(s.ChangedAt))

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"syncd/connectors"
@@ -171,6 +173,36 @@ var keyRules = []rule{
 			b.Fatal("the record under its new key is no longer in doubt")
 		}
 	}},
+	{"a key that very many claim is handed on in a page of those who let it go, and they are read once", func(b *bench) {
+		c := &claimReads{Engine: b.engine}
+		b.journal = jobs.New(c, jobs.Options{Owner: "daemon-1"})
+		var claim, leave []jobs.Item
+		for i := range 30 {
+			id := fmt.Sprintf("s%02d", i)
+			claim, leave = append(claim, b.ev(id, 1, "K", id)), append(leave, b.ev(id, 2))
+		}
+		b.admit(claim...)
+		b.pass(time.Second)
+		// Out of order, so that some let go before they have it; one claims it anew behind the last.
+		page := append([]jobs.Item{leave[7]}, leave[:7]...)
+		page = append(append(page, leave[8:25]...), b.ev("s27", 2, "K", "anew"))
+		c.reads = 0
+		b.admit(page...)
+		if c.reads > 3 {
+			b.Errorf("the claims were read %d times", c.reads)
+		}
+		is(b, "owner", b.row("K").SourceID, "s25")
+		b.body("K", "s25")
+		b.pass(time.Second)
+		b.admit(leave[25:27]...)
+		is(b, "owner", b.row("K").SourceID, "s28")
+		leave[27].Version = 3
+		b.admit(leave[28:]...)
+		is(b, "owner", b.row("K").SourceID, "s27")
+		b.body("K", "anew")
+		b.admit(leave[27])
+		is(b, "owner", b.row("K").SourceID, "")
+	}},
 	{"a key that changes before anything was written is no renaming", func(b *bench) {
 		b.admit(b.ev("1", 10, "A", "x"))
 		b.pass(time.Second)
@@ -185,4 +217,24 @@ var keyRules = []rule{
 		b.admit(b.ev("1", 11, "B", "x"))
 		b.want("B", jobs.Dead, jobs.ReasonRenamed)
 	}},
+}
+
+// claimReads counts how often contenders are read.
+type claimReads struct {
+	jobs.Engine
+	reads int
+}
+
+type claimReadsTx struct {
+	jobs.Tx
+	c *claimReads
+}
+
+func (c *claimReads) Update(ctx context.Context, fn func(jobs.Tx) error) error {
+	return c.Engine.Update(ctx, func(tx jobs.Tx) error { return fn(claimReadsTx{tx, c}) })
+}
+
+func (t claimReadsTx) Contenders(ctx context.Context, flow string, keys []string) ([]jobs.Contender, error) {
+	t.c.reads++
+	return t.Tx.Contenders(ctx, flow, keys)
 }
