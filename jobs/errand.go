@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -25,8 +27,28 @@ const mostRuns = 1000
 // Open reports whether an errand goes on.
 func (r Run) Open() bool { return r.EndedAt.IsZero() }
 
-// StartRun begins an errand, unless one of its kind goes on for its flow already:
-// then that one is returned, and fresh is false.
+// ErrNotCovered says that an errand goes on that does not do all of what another one of its
+// kind is to do.
+var ErrNotCovered = errors.New("it does less than what is asked for")
+
+// covers fails unless an errand that goes on does what o is to do, too.
+func (r *Run) covers(o *Run) error {
+	if r.Kind != RunRedeliver {
+		return nil
+	}
+	var mine, theirs redelivery
+	if err := errors.Join(json.Unmarshal(r.Settings, &mine), json.Unmarshal(o.Settings, &theirs)); err != nil {
+		return fmt.Errorf("read the settings of errand %d: %w", r.ID, err)
+	}
+	if theirs.Since.Before(mine.Since) {
+		return fmt.Errorf("errand %d goes on and is about what was written since %s: %w; wait until it has ended, or end it with syncd runs --stop %d, and call this again",
+			r.ID, stampText(mine.Since), ErrNotCovered, r.ID)
+	}
+	return nil
+}
+
+// StartRun begins an errand, unless one of its kind goes on for its flow already: then that
+// one is returned, and fresh is false. Its error wraps ErrNotCovered when that one does less.
 func (j *Journal) StartRun(ctx context.Context, r Run) (run Run, fresh bool, err error) {
 	err = j.engine.Update(ctx, func(tx Tx) error {
 		open, err := tx.Runs(ctx, true, mostRuns)
@@ -36,7 +58,7 @@ func (j *Journal) StartRun(ctx context.Context, r Run) (run Run, fresh bool, err
 		for _, o := range open {
 			if o.Kind == r.Kind && o.Flow == r.Flow {
 				run, fresh = o, false
-				return nil
+				return o.covers(&r)
 			}
 		}
 		run, fresh = r, true

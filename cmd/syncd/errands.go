@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -335,6 +336,9 @@ func (a *app) begin(ctx context.Context, e *errand, out errandJSON, run jobs.Run
 	}
 	run.By = userName()
 	run, fresh, err := e.j.StartRun(ctx, run)
+	if errors.Is(err, jobs.ErrNotCovered) {
+		return exit(exitFinding, err)
+	}
 	if err != nil {
 		return exit(exitJournal, err)
 	}

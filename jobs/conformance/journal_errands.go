@@ -485,6 +485,21 @@ var errandRules = []rule{
 			b.Fatalf("links %v, %v", ls, err)
 		}
 	}},
+	{"a redelivery that goes on stands for one that does no more, and for none that does", func(b *bench) {
+		id := b.begin(jobs.NewRedelivery(b.flow, b.at, 1))
+		for _, since := range []time.Time{b.at, b.at.Add(time.Minute)} {
+			if run, fresh, err := b.journal.StartRun(context.Background(), jobs.NewRedelivery(b.flow, since, 1)); err != nil || fresh || run.ID != id {
+				b.Fatalf("since %s: %+v, %v, %v", since, run, fresh, err)
+			}
+		}
+		earlier := jobs.NewRedelivery(b.flow, b.at.Add(-time.Minute), 1)
+		if _, _, err := b.journal.StartRun(context.Background(), earlier); !errors.Is(err, jobs.ErrNotCovered) {
+			b.Fatalf("one that begins earlier is taken for it: %v", err)
+		}
+		for b.step(id).Run.Open() {
+		}
+		b.begin(earlier)
+	}},
 	{"one errand of a kind goes on for a flow, and can be stopped", func(b *bench) {
 		ctx := context.Background()
 		id := b.begin(jobs.Run{Kind: jobs.RunRemap, Flow: "orders", Client: "shop"})
