@@ -16,6 +16,8 @@ type conn struct {
 	args  []driver.NamedValue
 	// inserted is the number of the last row that was inserted, into whatever table.
 	inserted int64
+	// log is the write-ahead log that it has written to; zero before that.
+	log inode
 }
 
 func newConn(raw driver.Conn) *conn {

@@ -47,7 +47,7 @@ func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
 			return e.explain(err)
 		}
 	}
-	if err := e.guard(); err != nil {
+	if err := e.guard(c); err != nil {
 		done = true
 		return err
 	}
@@ -72,6 +72,9 @@ func (e *Engine) Update(ctx context.Context, fn func(tx jobs.Tx) error) error {
 		return err
 	}
 	done = true
+	if c.log == (inode{}) {
+		c.log, _ = inodeOf(e.path + "-wal") // without one there is nothing to compare
+	}
 	e.trim(c)
 	return nil
 }
@@ -107,8 +110,9 @@ func (e *Engine) rollback(c *conn) *conn {
 }
 
 // guard makes sure, before each transaction, that what is written is written to
-// the file that the next start will read, and by the one daemon.
-func (e *Engine) guard() error {
+// the file that the next start will read, and by the one daemon. The write-ahead log is
+// the same file as long as a connection to it is open.
+func (e *Engine) guard(c *conn) error {
 	select {
 	case <-e.lost:
 		return e.lostWhy
@@ -119,9 +123,14 @@ func (e *Engine) guard() error {
 			return e.lose(err)
 		}
 	}
-	at, err := inodeOf(e.path)
-	if err == nil && at == e.file {
-		return nil
+	if at, err := inodeOf(e.path); err == nil && at == e.file {
+		if c.log == (inode{}) {
+			return nil
+		}
+		if at, err := inodeOf(e.path + "-wal"); err == nil && at == c.log {
+			return nil
+		}
+		return e.lose(fmt.Errorf("the journal's write-ahead log %s-wal was removed or replaced while it was open, and holds what was written last; leave it where it is while a daemon runs, and start syncd again", e.path))
 	}
 	return e.lose(fmt.Errorf("the journal %s was removed or replaced while it was open; put the file back, with the files -wal and -shm beside it, and start syncd again", e.path))
 }

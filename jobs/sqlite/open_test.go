@@ -241,6 +241,8 @@ func TestNothingIsWrittenBesideTheJournal(t *testing.T) {
 	}{
 		{"the lock file is removed", func(t *testing.T, path string) { remove(t, path+".lock") }, jobs.ErrInUse, "the lock file PATH.lock was removed or replaced"},
 		{"the journal is removed", remove, nil, "the journal PATH was removed or replaced while it was open"},
+		{"its log is removed", func(t *testing.T, path string) { remove(t, path+"-wal") }, nil, "the journal's write-ahead log PATH-wal was removed or replaced while it was open"},
+		{"its log is replaced", func(t *testing.T, path string) { remove(t, path+"-wal"); write(t, path+"-wal", "") }, nil, "the journal's write-ahead log PATH-wal was removed"},
 		{"the journal is replaced", func(t *testing.T, path string) { remove(t, path); write(t, path, "") }, nil, "the journal PATH was removed or replaced while it was open"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
