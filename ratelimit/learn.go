@@ -60,6 +60,8 @@ const (
 	justNow = 2 * time.Second
 	// sure bounds what speaks for one way in which a quota comes back.
 	sure = 3
+	// costlyFrom is how many calls have to be accepted for each one refused, for the refusals to be few.
+	costlyFrom = 250
 	// tooSoon is how many refusals in a row may come sooner than expected until that says something.
 	tooSoon = 4
 	// leastRate is the least rate that is learned: a call in an hour.
@@ -113,6 +115,8 @@ func (l *learner) reopened(now time.Time) {
 	case e.laterRefused > 1:
 		l.fills = max(l.fills-1, -sure)
 	}
+	// Where refusals are many, beside what was accepted since the ones before, the rate is taken as no more than what that was.
+	costly := !e.before.at.IsZero() && costlyFrom*float64(1+e.laterRefused) > e.accepted-e.before.accepted
 	e.laterAccepted, e.laterRefused = 0, 0
 	pause := now.Sub(e.began)
 	grew := l.bound > l.calm
@@ -125,6 +129,9 @@ func (l *learner) reopened(now time.Time) {
 		l.known = since(e.before, e.at)
 	case e.expected, l.fills >= 0 && e.before.at.IsZero():
 		l.known = nearly * e.tried
+		if costly {
+			l.known = min(l.known, max(since(e.opened, now), since(e.before, e.at)))
+		}
 	default:
 		l.known, e.grown = since(e.opened, now), true
 	}

@@ -243,3 +243,14 @@ func TestAChangedQuotaIsKeptToAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalsStayFewWhereAnswersTakeLong: then many calls are under way when the quota is used up, and all of them are refused.
+func TestRefusalsStayFewWhereAnswersTakeLong(t *testing.T) {
+	for _, trip := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
+		p := play{sort: quota.Window, telling: quota.Nothing, trip: trip, warm: time.Minute, lasts: 80 * time.Second, limit: 200, rate: 40}
+		t.Run(trip.String(), func(t *testing.T) {
+			t.Parallel()
+			p.keeps(t, 0.75, 15) // 95 and 2 as a rule; 44 and 72 are refused where their number is not looked at
+		})
+	}
+}
