@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ type sluggish struct {
 	*settings
 	gate connectors.Env
 	took time.Duration
-	made int
+	made atomic.Int64
 }
 
 func (s *sluggish) Open(_ context.Context, env connectors.Env) (connectors.Instance, error) {
@@ -39,7 +40,7 @@ func (e *sluggishly) request(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	e.s.made++
+	e.s.made.Add(1)
 	time.Sleep(e.s.took)
 	pass.Answer(ctx, ratelimit.Signal{Status: 200}, time.Now())
 }
@@ -77,7 +78,7 @@ func TestAServerThatServesSlowlyIsLeftAlone(t *testing.T) {
 				w.pass(5 * time.Minute)
 				opened := strings.Contains(w.logged.String(), "breaker changed") && strings.Contains(w.logged.String(), "slow_call is 5s")
 				if opened != c.opens {
-					t.Errorf("after %d requests the breaker has opened: %v, want %v", target.made, opened, c.opens)
+					t.Errorf("after %d requests the breaker has opened: %v, want %v", target.made.Load(), opened, c.opens)
 				}
 			})
 		})

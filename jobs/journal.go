@@ -167,7 +167,8 @@ func (j *Journal) Links(ctx context.Context, client string, keys []EntityKey) (m
 
 // SavePause stores a client's pause; it makes Journal a ratelimit.Store. A pause that a
 // person has made is shortened by nobody who runs the client: a gate that has not heard
-// of it yet leaves it, and its own is kept beneath it. What is stored one after the other has different times, by which
+// of it yet leaves it, and its own is kept beneath it. Nor does what a breaker says take the place of a pause of another
+// reason that holds. What is stored one after the other has different times, by which
 // others tell it apart.
 func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Pause) error {
 	err := j.engine.Update(ctx, func(tx Tx) error {
@@ -181,6 +182,9 @@ func (j *Journal) SavePause(ctx context.Context, client string, p ratelimit.Paus
 		}
 		if j.joined() && now.was.Owner != j.owner && now.operator() && now.was.PausedUntil.After(p.Until) {
 			return now.note(ctx, tx, client, p)
+		}
+		if p.Reason == ratelimit.ReasonBreaker && now.was.PausedUntil.After(now.now) && now.was.Reason != ratelimit.ReasonBreaker {
+			return nil // a pause says more, and was stored while the breaker changed
 		}
 		return tx.PutPause(ctx, j.stateOf(client, p, now.at))
 	})

@@ -128,6 +128,8 @@ func TestCallsOfOneKindGoInTheirOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if len(order) != 3 || order[0] != 60 {
 			t.Errorf("they went in the order %v, want that in which they came", order)
 		}

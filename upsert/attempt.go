@@ -25,6 +25,8 @@ type attempt struct {
 	// rewritten: the fields were written in this attempt, after every earlier
 	// write had had its time; whatever those did no longer counts.
 	rewritten bool
+	// resent: a create was sent again in this attempt, which may have made the record just now.
+	resent bool
 	// doubled: the record was created although an earlier create of it may still
 	// come to light.
 	doubled bool
@@ -121,6 +123,9 @@ func (a *attempt) viewIsCurrent() bool {
 	last := a.j.LastAt
 	if a.j.AppliedAt.After(last) {
 		last = a.j.AppliedAt // under the key that the record had before
+	}
+	if a.resent {
+		last = a.at
 	}
 	return last.IsZero() || !a.at.Before(last.Add(a.settle))
 }

@@ -115,7 +115,7 @@ func (a *attempt) resend(ctx context.Context) connectors.Outcome {
 			f.Class, f.Link = connectors.Unknown, o.Link // it was written
 			return f
 		}
-		a.rewritten = true // by the one create that was in doubt
+		a.rewritten, a.resent = true, true // by the one create that was in doubt
 		return a.throughLink(ctx)
 	case o.Class != connectors.Invalid:
 	case a.finder == nil:

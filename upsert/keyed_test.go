@@ -475,3 +475,22 @@ func TestACreateIsNotTakenForDoneByItsKeyOnceItsRecordWasRemoved(t *testing.T) {
 	}
 	standsOnce(t, w, v1)
 }
+
+// A create that is sent again may make the record just then, and a replica that has not heard of it
+// denies it to the update behind it: the record is not to be made a second time.
+func TestARecordThatAResendHasJustMadeIsBelievedWhenItIsDeniedAtOnce(t *testing.T) {
+	k := faketarget.Zoo()["heeds the body"]
+	w := mustWorld(t, defaults(connectors.IdempotencyKey), faketarget.Options{Keys: &k, IndexLag: 20 * time.Second}, watchBlind(&seen{}))
+	w.want("a", v1)
+	w.target.Script(faketarget.Fault{Kind: faketarget.LoseRequest})
+	w.one(t)
+	w.want("a", v2)
+	w.target.Script(faketarget.Fault{}, faketarget.Fault{Kind: faketarget.NotThere})
+	if o := w.one(t); o.Class != connectors.Transient || o.Code != jobs.CodeSettling || o.Link != "1" {
+		t.Errorf("the outcome is %+v", o)
+	}
+	w.one(t)
+	if rs := w.target.Records("a"); len(rs) != 1 || rs[0].Body != v2 {
+		t.Errorf("the target holds %+v", rs)
+	}
+}

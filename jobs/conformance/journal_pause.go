@@ -190,6 +190,20 @@ var pauseRules = []rule{
 			is(b, key+" is due", !b.row(key).DueAt.After(b.at), due)
 		}
 	}},
+	{"what a breaker says takes the place of no other pause", func(b *bench) {
+		b.asks(ratelimit.ReasonThrottled, time.Hour)
+		before := b.gate()
+		b.asks(ratelimit.ReasonBreaker, time.Minute)
+		b.asks(ratelimit.ReasonBreaker, -time.Minute) // it has closed
+		is(b, "stored", b.gate(), before)
+		b.pass(2 * time.Hour)
+		b.asks(ratelimit.ReasonBreaker, time.Minute)
+		is(b, "stored when that is over", b.gate().Reason, ratelimit.ReasonBreaker)
+		b.asks(ratelimit.ReasonBreaker, 2*time.Minute)
+		is(b, "opened anew", b.gate().PausedUntil, b.at.Add(2*time.Minute))
+		b.asks(ratelimit.ReasonThrottled, time.Minute)
+		is(b, "a pause after it", b.gate().Reason, ratelimit.ReasonThrottled)
+	}},
 	{"a resume of a client that is not paused has its limits be found out anew", func(b *bench) {
 		b.asks(ratelimit.ReasonThrottled, time.Minute)
 		b.pass(time.Hour)
