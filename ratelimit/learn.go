@@ -60,8 +60,8 @@ const (
 	justNow = 2 * time.Second
 	// sure bounds what speaks for one way in which a quota comes back.
 	sure = 3
-	// costlyFrom is how many calls have to be accepted for each one refused, for the refusals to be few.
-	costlyFrom = 250
+	// costlyFrom is how many calls have to be accepted for each one refused, for the refusals not to be many.
+	costlyFrom = 60
 	// tooSoon is how many refusals in a row may come sooner than expected until that says something.
 	tooSoon = 4
 	// leastRate is the least rate that is learned: a call in an hour.
@@ -129,7 +129,7 @@ func (l *learner) reopened(now time.Time) {
 		l.known = since(e.before, e.at)
 	case e.expected, l.fills >= 0 && e.before.at.IsZero():
 		l.known = nearly * e.tried
-		if costly {
+		if costly && l.fills <= 0 {
 			l.known = min(l.known, max(since(e.opened, now), since(e.before, e.at)))
 		}
 	default:
