@@ -84,8 +84,14 @@ func apart(t *testing.T, together bool, shift time.Duration) (used, refused floa
 func TestQuotasThatLookAlikeAreToldApartByWhatTheyTell(t *testing.T) {
 	for _, shift := range []time.Duration{0, time.Second, 5 * time.Second} {
 		used, refused := apart(t, false, shift)
+		if refused > 2 { // two of three plays count
+			used, refused = apart(t, false, shift)
+			if u, r := apart(t, false, shift); r > refused {
+				used, refused = u, r
+			}
+		}
 		t.Logf("windows %s apart: used %.1f %%, %.1f of 1,000 refused", shift, 100*used, refused)
-		if used < 0.9 || refused > 5 { // 23 when they are taken for one
+		if used < 0.9 || refused > 2 { // 23 when they are taken for one
 			t.Errorf("windows %s apart: used %.1f %%, %.1f of 1,000 refused", shift, 100*used, refused)
 		}
 	}

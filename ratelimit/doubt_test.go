@@ -142,6 +142,7 @@ func TestServersThatTellLittleAreUsed(t *testing.T) {
 			return map[string]string{"X-RateLimit-Limit": fmt.Sprint(limit), "X-RateLimit-Remaining": fmt.Sprint(n)}
 		}
 	}
+	const anyMinute = "60 in any minute, limit and remaining told"
 	var window []time.Duration
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for name, c := range map[string]struct {
@@ -182,7 +183,10 @@ func TestServersThatTellLittleAreUsed(t *testing.T) {
 		"60 a minute, reset always told as a second": {3, 3600, 0.7, fixedWindow(60, time.Minute, func(n int, _ time.Duration) map[string]string {
 			return map[string]string{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": fmt.Sprint(n), "X-RateLimit-Reset": "1"}
 		})},
-		"60 in any minute, limit and remaining told": {3, 3600, 0.7, func(now time.Duration) (int, map[string]string) {
+		anyMinute: {3, 3600, 0.8, func(now time.Duration) (int, map[string]string) {
+			if len(window) > 0 && now < window[len(window)-1] {
+				window = nil // another play
+			}
 			for len(window) > 0 && now-window[0] >= time.Minute {
 				window = window[1:]
 			}
@@ -202,8 +206,16 @@ func TestServersThatTellLittleAreUsed(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ok, refused := served(t, time.Duration(c.hours*float64(time.Hour)), c.serve)
-			use, per := ok/(c.rate*c.hours), refused/max(ok, 1)*1000
+			play := func() (use, per float64) {
+				ok, refused := served(t, time.Duration(c.hours*float64(time.Hour)), c.serve)
+				return ok / (c.rate * c.hours), refused / max(ok, 1) * 1000
+			}
+			use, per := play()
+			if use < c.used && name == anyMinute { // whose plays differ by the order of goroutines: two of three count
+				a, _ := play()
+				b, _ := play()
+				use = min(a, b)
+			}
 			if use < c.used || per > 80 {
 				t.Errorf("used %.1f %% of what is served, %.0f refusals per 1,000 calls", use*100, per)
 			}

@@ -176,6 +176,19 @@ func TestQuotaIsUsedWholeAndHardlyEverExceeded(t *testing.T) {
 	}
 }
 
+// mostlyKeeps plays up to three times, and says what was missed in two of them: what is learned of refusals alone depends on
+// the order of goroutines, and one play in a hundred is an outlier.
+func (p play) mostlyKeeps(t *testing.T, used, refused float64) {
+	if o := p.run(t); o.steady.Used() >= used && float64(o.steady.Refused) <= refused*float64(o.steady.Calls)/1000 {
+		return
+	}
+	p.keeps(t, used, refused)
+	if t.Failed() {
+		return
+	}
+	p.keeps(t, used, refused)
+}
+
 // keeps plays, and says what was missed.
 func (p play) keeps(t *testing.T, used, refused float64) {
 	o := p.run(t)
@@ -197,7 +210,7 @@ func TestTwoThatDoNotKnowOfEachOtherShareAQuota(t *testing.T) {
 				if telling == quota.Headers {
 					p.keeps(t, 0.99, 0)
 				} else {
-					p.keeps(t, 0.85, 4) // 96 as a rule
+					p.mostlyKeeps(t, 0.9, 4)
 				}
 			})
 		}

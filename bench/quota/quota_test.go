@@ -42,11 +42,11 @@ func TestEachScenarioIsPlayedAndTold(t *testing.T) {
 	if n := len(scenarios()); len(got.Figures) != n || len(got.Goals) != 2*n || len(r.samples) != n {
 		t.Fatalf("%d figures and %d goals of %d scenarios", len(got.Figures), len(got.Goals), n)
 	}
-	idle := 0
+	idle := map[string]bool{}
 	for i, f := range got.Figures {
 		sc := r.scenarios[i]
 		if f.Calls+f.WarmCalls == 0 {
-			idle++ // so short a time may be one pause, or one moment of a busy machine
+			idle[sc.String()] = true
 		}
 		if !(f.Used >= 0 && f.Used <= 100.0001) {
 			t.Errorf("%s: %+v", sc, f)
@@ -60,8 +60,23 @@ func TestEachScenarioIsPlayedAndTold(t *testing.T) {
 			}
 		}
 	}
-	if idle > len(got.Figures)/4 {
-		t.Errorf("in %d of %d scenarios no call was made", idle, len(got.Figures))
+	// So short a time may be one pause, or one moment of a busy machine: in one of three plays each has calls.
+	for range 2 {
+		if len(idle) == 0 {
+			break
+		}
+		again, err := s.measure(t.Context(), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range again.figures() {
+			if f.Calls+f.WarmCalls > 0 {
+				delete(idle, again.scenarios[i].String())
+			}
+		}
+	}
+	for name := range idle {
+		t.Errorf("%s: no call was made in three plays", name)
 	}
 	if got.Machine["processors"] == 0 || got.Machine["processors_used"] <= 0 {
 		t.Errorf("the machine is told as %v", got.Machine)
